@@ -1,0 +1,13 @@
+/* luaopen_lattice_core: puts the bindings together. Runs on the thread that requires the module. */
+#include "lua_core.h"
+
+#define LAT_EXPORT __attribute__((visibility("default")))
+
+LAT_EXPORT int luaopen_lattice_core(lua_State *L);
+
+LAT_EXPORT int luaopen_lattice_core(lua_State *L)
+{
+	lua_newtable(L);
+	lat_lua_open_json(L);
+	return 1;
+}

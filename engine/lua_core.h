@@ -1,0 +1,28 @@
+/* What the binding files share: one function each that adds its functions to the table of `lattice.core`.
+ *
+ * Bindings run on the thread of their lua_State only. A C resource is always owned by a full userdata with
+ * __gc (made before the resource), so that a raise can't leak it. */
+#ifndef LAT_LUA_CORE_H
+#define LAT_LUA_CORE_H
+
+#include <lauxlib.h>
+#include <lua.h>
+
+#include "base/error.h"
+#include "base/value.h"
+
+/* Each expects the core table on top of the stack, and leaves it there. */
+void lat_lua_open_json(lua_State *L);
+
+/* ---- shared by bindings (lua_value.c) ---- */
+
+/* Raises err as a Lua error (a string, with the path where there is one). Never returns. */
+int lat_lua_raise(lua_State *L, const lat_error *err);
+/* nil, message: for what the world does, not the caller. Returns 2. */
+int lat_lua_nil_error(lua_State *L, const lat_error *err);
+/* Pushes a tree as Lua data: null is lattice.null, arrays carry the array metatable. May raise on memory. */
+void lat_lua_push_value(lua_State *L, const lat_value *v);
+/* Builds a tree of the Lua value at idx (strings are views into Lua's: keep the value on the stack meanwhile). */
+lat_status lat_lua_to_value(lua_State *L, int idx, lat_arena *arena, lat_value *out, lat_error *err);
+
+#endif
