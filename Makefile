@@ -1,33 +1,43 @@
-# Lattice: build, test, measure. `make help` lists the targets.
+# Lattice: build, test, measure. `make help` lists the targets; anything longer than a line lives in scripts/.
 
-CC ?= gcc
+CC := $(if $(filter default,$(origin CC)),gcc,$(CC))
 PKG_CONFIG ?= pkg-config
 LUA ?= lua5.4
 BUILD ?= build
+PREFIX ?= /usr/local
+INST_LUADIR ?= $(PREFIX)/share/lua/5.4
+INST_LIBDIR ?= $(PREFIX)/lib/lua/5.4
 
-PKGS := lua5.4 libcurl libpcre2-8
 CORE_PKGS := libcurl libpcre2-8
+pkg = $(shell $(PKG_CONFIG) $(1) 2>/dev/null)
 
 WARN := -Wall -Wextra -Wpedantic -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Werror
 HARDEN := -fstack-protector-strong -D_FORTIFY_SOURCE=2 -fstack-clash-protection
 LINK_HARDEN := -Wl,-z,relro,-z,now,-z,noexecstack -Wl,--as-needed
 OPT ?= -O2
-CPPFLAGS += -D_GNU_SOURCE -Iengine $(shell $(PKG_CONFIG) --cflags $(PKGS))
+CPPFLAGS += -D_GNU_SOURCE -Iengine $(call pkg,--cflags lua5.4 $(CORE_PKGS))
 CFLAGS += -std=c11 $(OPT) -g -fPIC -fvisibility=hidden -pthread $(WARN) $(if $(SANITIZE),,$(HARDEN)) $(SANITIZE)
 LDFLAGS += -pthread $(LINK_HARDEN) $(SANITIZE)
-CORE_LIBS = $(shell $(PKG_CONFIG) --libs $(CORE_PKGS)) -lm
+CORE_LIBS = $(call pkg,--libs $(CORE_PKGS)) -lm
 
 CORE_SRC := $(sort $(wildcard engine/*/*.c))
 BIND_SRC := $(sort $(wildcard engine/lua_*.c))
 CORE_OBJ := $(CORE_SRC:%.c=$(BUILD)/%.o)
 BIND_OBJ := $(BIND_SRC:%.c=$(BUILD)/%.o)
+LUA_SRC := $(shell find lua -name '*.lua' 2>/dev/null)
 MODULE := $(BUILD)/lattice/core.so
 LIB := $(BUILD)/liblattice.a
 
 C_TESTS := $(patsubst spec/c/%.c,$(BUILD)/spec/c/%,$(sort $(wildcard spec/c/*_test.c)))
+FUZZERS := $(patsubst spec/fuzz/%.c,$(BUILD)/spec/fuzz/%,$(sort $(wildcard spec/fuzz/fuzz_*.c)))
+BENCH := $(BUILD)/bench/floor $(BUILD)/bench/measure
 
+export BUILD CC LUA
 export LUA_PATH := $(CURDIR)/lua/?.lua;$(CURDIR)/lua/?/init.lua;$(CURDIR)/?.lua;;
 export LUA_CPATH := $(CURDIR)/$(BUILD)/?.so;;
+
+# Sub-makes of the targets that install packages first: what pkg-config says is known only afterwards.
+SUBMAKE = +@$(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc))
 
 .PHONY: build
 build: $(MODULE) ## compile the C engine
@@ -40,7 +50,11 @@ $(LIB): $(CORE_OBJ)
 	@rm -f $@
 	ar rcs $@ $^
 
-$(BUILD)/%.o: %.c
+$(BUILD)/.tools: scripts/install_deps.sh
+	@scripts/install_deps.sh --check build
+	@mkdir -p $(@D) && touch $@
+
+$(BUILD)/%.o: %.c Makefile | $(BUILD)/.tools
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
 
@@ -48,13 +62,76 @@ $(BUILD)/spec/c/%_test: spec/c/%_test.c $(LIB)
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -o $@ $< $(LIB) $(LDFLAGS) $(CORE_LIBS)
 
+$(BUILD)/spec/fuzz/fuzz_%: spec/fuzz/fuzz_%.c $(LIB)
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(CFLAGS) -fsanitize=fuzzer -MMD -MP -o $@ $< $(LIB) $(LDFLAGS) $(CORE_LIBS)
+
+.PHONY: install
+install: build ## install for Lua 5.4 under PREFIX (/usr/local)
+	@scripts/install.sh "$(DESTDIR)$(INST_LUADIR)" "$(DESTDIR)$(INST_LIBDIR)"
+
+.PHONY: demo
+demo: ## install what is missing, build, run an agent with two tools over real HTTP
+	@scripts/install_deps.sh build demo
+	$(SUBMAKE) build
+	@$(LUA) scripts/demo.lua
+
+.PHONY: test
+test: ## install what is missing, build, run every spec
+	@scripts/install_deps.sh build test
+	$(SUBMAKE) build c-tests
+	@scripts/run_tests.sh c lua
+
 .PHONY: test-c
-test-c: $(C_TESTS) ## run the C unit tests
-	@set -e; for t in $(C_TESTS); do $$t; done
+test-c: c-tests ## run the C tests
+	@scripts/run_tests.sh c
 
 .PHONY: test-lua
 test-lua: build ## run the specs (SPEC=path picks some)
-	busted --lua=/usr/bin/lua5.4 $(SPEC)
+	@scripts/run_tests.sh lua $(SPEC)
+
+.PHONY: c-tests
+c-tests: $(C_TESTS)
+
+.PHONY: check-san
+check-san: ## install what is missing, run the specs under ASan+UBSan, TSan and valgrind
+	@scripts/install_deps.sh build test san
+	@scripts/check_san.sh
+
+.PHONY: fuzz
+fuzz: ## install what is missing, run each fuzzer for FUZZ_SECONDS (60)
+	@scripts/install_deps.sh build san
+	@scripts/fuzz.sh
+
+.PHONY: fuzzers
+fuzzers: $(FUZZERS)
+
+.PHONY: bench
+bench: ## install what is missing, measure beside the floor; writes build/bench.json
+	@scripts/install_deps.sh build bench
+	$(SUBMAKE) build bench-tools
+	@$(LUA) scripts/bench/run.lua
+
+.PHONY: bench-tools
+bench-tools: $(BENCH)
+
+$(BUILD)/bench/%: scripts/bench/%.c Makefile
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(CFLAGS) $(call pkg,--cflags libcjson) -o $@ $< $(LDFLAGS) $(call pkg,--libs libcurl libcjson)
+
+.PHONY: lint
+lint: ## install what is missing, check style, warnings, hardening, exports and docs
+	@scripts/install_deps.sh build lint
+	$(SUBMAKE) build
+	@scripts/lint.sh
+
+.PHONY: format
+format: ## put every C file into the house's format
+	clang-format-14 -i $$(git ls-files '*.c' '*.h')
+
+.PHONY: docs
+docs: ## write the API reference from the annotations to build/docs
+	@$(LUA) scripts/make_docs.lua $(BUILD)/docs
 
 .PHONY: clean
 clean: ## remove everything that was built
@@ -64,4 +141,4 @@ clean: ## remove everything that was built
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | sort | expand -t 16
 
--include $(CORE_OBJ:.o=.d) $(BIND_OBJ:.o=.d)
+-include $(CORE_OBJ:.o=.d) $(BIND_OBJ:.o=.d) $(C_TESTS:=.d)

@@ -16,7 +16,9 @@ typedef struct {
 	bool failed;
 } lat_buf;
 
+/* clang-format off */
 #define LAT_BUF_INIT {NULL, 0, 0, false}
+/* clang-format on */
 
 void lat_buf_free(lat_buf *b);              /* frees the bytes; *b is empty and usable again */
 void lat_buf_clear(lat_buf *b);             /* keeps the memory, forgets bytes and failure */

@@ -56,7 +56,9 @@ struct lat_arena {
 	char *at, *end;          /* free room in the newest block */
 };
 
+/* clang-format off */
 #define LAT_ARENA_INIT {NULL, NULL, NULL}
+/* clang-format on */
 
 void *lat_arena_alloc(lat_arena *a, size_t n);                 /* 16-byte aligned; NULL when out of memory */
 char *lat_arena_copy(lat_arena *a, const void *data, size_t n); /* a copy of n bytes and a NUL behind it */
