@@ -9,5 +9,6 @@ LAT_EXPORT int luaopen_lattice_core(lua_State *L)
 {
 	lua_newtable(L);
 	lat_lua_open_json(L);
+	lat_lua_open_loop(L);
 	return 1;
 }
