@@ -59,6 +59,7 @@ need_group() {
 		;;
 	lint)
 		need_command clang-format-14 clang-format-14
+		need_command clang-14 clang-14
 		need_command clang-tidy-14 clang-tidy-14
 		need_command luacheck lua-check
 		need_command readelf binutils

@@ -21,9 +21,9 @@ typedef enum {
 
 typedef struct {
 	lat_status kind;
-	size_t offset;      /* byte offset in the input, where that means something */
-	char path[256];     /* JSON pointer or dotted path of the bad place, "" when none */
-	char message[512];  /* a sentence without a full stop: what was wrong, what would be right */
+	size_t offset;     /* byte offset in the input, where that means something */
+	char path[256];    /* JSON pointer or dotted path of the bad place, "" when none */
+	char message[512]; /* a sentence without a full stop: what was wrong, what would be right */
 } lat_error;
 
 /* Fills *err (which may be NULL) and returns kind, so that `return lat_fail(…)` reads well. */
