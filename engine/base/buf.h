@@ -27,9 +27,8 @@ void lat_buf_append(lat_buf *b, const void *data, size_t n);
 void lat_buf_byte(lat_buf *b, char c);
 void lat_buf_str(lat_buf *b, const char *s); /* a C string, without its NUL */
 void lat_buf_printf(lat_buf *b, const char *format, ...) __attribute__((format(printf, 2, 3)));
-const char *lat_buf_cstr(lat_buf *b); /* NUL-terminates (not counted in len); "" on failure */
-char *lat_buf_take(lat_buf *b,
-                   size_t *len); /* moves the bytes out; the caller frees; NULL if failed or empty */
+const char *lat_buf_cstr(lat_buf *b);        /* NUL-terminates (not counted in len); "" on failure */
+char *lat_buf_take(lat_buf *b, size_t *len); /* moves the bytes out; caller frees; NULL if failed or empty */
 
 static inline bool lat_buf_ok(const lat_buf *b)
 {
