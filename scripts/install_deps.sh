@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Finds what is missing by asking for it, and installs the Debian packages that bring it; nothing else.
-#   scripts/install_deps.sh [--check] GROUP…      groups: build demo test lint san bench
+#   scripts/install_deps.sh [--check] GROUP…      groups: build demo test lint san bench rocks
 # With --check it only says what is missing. Nothing missing: no output, no root needed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -71,13 +71,16 @@ need_group() {
 		need_command valgrind valgrind
 		need_file "libc's debug symbols, which valgrind needs" "/usr/lib/debug/.build-id/*/*.debug" libc6-dbg
 		;;
+	rocks)
+		need_command luarocks luarocks
+		;;
 	bench)
 		need_group demo
 		need_library libcjson libcjson-dev
 		need_command valgrind valgrind
 		;;
 	*)
-		echo "install_deps: no group '$1'; there are: build demo test lint san bench" >&2
+		echo "install_deps: no group '$1'; there are: build demo test lint san bench rocks" >&2
 		exit 2
 		;;
 	esac

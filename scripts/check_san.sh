@@ -1,0 +1,95 @@
+#!/usr/bin/env bash
+# The tests under ASan+UBSan, TSan and valgrind, each from a build folder of its own; then every allocation
+# failed in turn. Arguments pick some: scripts/check_san.sh [asan] [tsan] [valgrind] [alloc]
+# Property tests run fewer rounds here (LATTICE_SPEC_SCALE), of every kind.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+make=(make --no-print-directory -s "-j$(nproc)")
+passed=0 failed=0
+
+suite() { # name, command…
+	local name=$1
+	shift
+	echo "=== $name"
+	if "$@"; then
+		passed=$((passed + 1))
+	else
+		failed=$((failed + 1))
+		echo "check-san: FAILED: $name"
+	fi
+}
+
+# A sanitizer's report in any process of a run (the model server's too) is a failure, whatever the exit status.
+reports_in() { # folder
+	local found
+	found=$(find "$1" -name 'report.*' -size +0)
+	[ -z "$found" ] || { cat $found; return 1; }
+}
+
+run_asan() { # make target
+	local flags="-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer"
+	rm -f build-asan/report.*
+	"${make[@]}" BUILD=build-asan OPT=-O1 SANITIZE="$flags" build c-tests || return 1
+	local options="detect_leaks=1:detect_stack_use_after_return=1:strict_string_checks=1:log_path=$PWD/build-asan/report"
+	local preload=""
+	[ "$1" = test-c ] || preload=LD_PRELOAD=$(gcc -print-file-name=libasan.so):$(gcc -print-file-name=libubsan.so)
+	ASAN_OPTIONS=$options UBSAN_OPTIONS=print_stacktrace=1:log_path=$PWD/build-asan/report \
+		LSAN_OPTIONS="suppressions=$PWD/scripts/sanitizer/lsan.supp:print_suppressions=0" \
+		LATTICE_SPEC_SCALE=0.1 RUN_UNDER="env $preload" \
+		"${make[@]}" BUILD=build-asan OPT=-O1 SANITIZE="$flags" "$1"
+	local status=$?
+	reports_in build-asan && return $status
+}
+
+# TSan wants the address layout that it knows: no randomisation.
+run_tsan() { # make target
+	rm -f build-tsan/report.*
+	"${make[@]}" BUILD=build-tsan OPT=-O1 SANITIZE=-fsanitize=thread build c-tests || return 1
+	local preload=""
+	[ "$1" = test-c ] || preload=LD_PRELOAD=$(gcc -print-file-name=libtsan.so)
+	TSAN_OPTIONS="ignore_noninstrumented_modules=1:second_deadlock_stack=1:log_path=$PWD/build-tsan/report" \
+		LATTICE_SPEC_SCALE=0.05 RUN_UNDER="setarch -R env $preload" SPEC="${TSAN_SPECS-}" \
+		"${make[@]}" BUILD=build-tsan OPT=-O1 SANITIZE=-fsanitize=thread "$1"
+	local status=$?
+	reports_in build-tsan && return $status
+}
+
+run_valgrind() { # make target
+	"${make[@]}" build c-tests || return 1
+	LATTICE_SPEC_SCALE=0.01 SPEC="${VALGRIND_SPECS-}" \
+		RUN_UNDER="valgrind --quiet --error-exitcode=99 --leak-check=full --errors-for-leak-kinds=definite
+			--show-leak-kinds=definite --keep-debuginfo=yes --num-callers=25
+			--suppressions=$PWD/scripts/sanitizer/valgrind.supp" \
+		"${make[@]}" "$1"
+}
+
+run_alloc() {
+	"${make[@]}" build c-tests || return 1
+	ALLOC_FAILURE_STRIDE=1 build/spec/c/alloc_failure_test
+}
+
+[ $# -gt 0 ] || set -- asan tsan valgrind alloc
+for what in "$@"; do
+	case $what in
+	asan)
+		suite "C tests under ASan and UBSan" run_asan test-c
+		suite "specs under ASan and UBSan" run_asan test-lua
+		;;
+	tsan)
+		suite "C tests under TSan" run_tsan test-c
+		suite "specs under TSan" run_tsan test-lua
+		;;
+	valgrind)
+		suite "specs under valgrind" run_valgrind test-lua
+		;;
+	alloc)
+		suite "every allocation failed in turn" run_alloc
+		;;
+	*)
+		echo "check_san: expected asan, tsan, valgrind or alloc, got $what" >&2
+		exit 2
+		;;
+	esac
+done
+echo "check-san: $passed passed, $failed failed"
+[ $failed = 0 ]
