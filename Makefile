@@ -30,7 +30,7 @@ LIB := $(BUILD)/liblattice.a
 
 C_TESTS := $(patsubst spec/c/%.c,$(BUILD)/spec/c/%,$(sort $(wildcard spec/c/*_test.c)))
 FUZZERS := $(patsubst spec/fuzz/%.c,$(BUILD)/spec/fuzz/%,$(sort $(wildcard spec/fuzz/fuzz_*.c)))
-BENCH := $(BUILD)/bench/floor $(BUILD)/bench/measure
+BENCH := $(addprefix $(BUILD)/bench/,floor measure serve)
 
 export BUILD CC LUA
 export LUA_PATH := $(CURDIR)/lua/?.lua;$(CURDIR)/lua/?/init.lua;$(CURDIR)/?.lua;;
@@ -115,9 +115,11 @@ bench: ## install what is missing, measure beside the floor; writes build/bench.
 .PHONY: bench-tools
 bench-tools: $(BENCH)
 
-$(BUILD)/bench/%: scripts/bench/%.c Makefile
+$(BUILD)/bench/serve: scripts/bench/reply_server.c scripts/bench/reply_server.h
+$(BUILD)/bench/%: scripts/bench/%.c Makefile | $(BUILD)/.tools
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) $(call pkg,--cflags libcjson) -o $@ $< $(LDFLAGS) $(call pkg,--libs libcurl libcjson)
+	$(CC) $(CPPFLAGS) $(CFLAGS) $(call pkg,--cflags libcjson) -o $@ $(filter %.c,$^) $(LDFLAGS) \
+		$(call pkg,--libs libcurl libcjson)
 
 .PHONY: lint
 lint: ## install what is missing, check style, warnings, hardening, exports and docs

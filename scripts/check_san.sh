@@ -55,12 +55,12 @@ run_tsan() { # make target
 }
 
 run_valgrind() { # make target
+	local valgrind=(valgrind --quiet --error-exitcode=99 --leak-check=full --errors-for-leak-kinds=definite
+		--show-leak-kinds=definite --keep-debuginfo=yes --num-callers=25
+		--suppressions="$PWD/scripts/sanitizer/valgrind.supp")
 	"${make[@]}" build c-tests || return 1
 	LATTICE_SPEC_SCALE=0.01 SPEC="${VALGRIND_SPECS-}" \
-		RUN_UNDER="valgrind --quiet --error-exitcode=99 --leak-check=full --errors-for-leak-kinds=definite
-			--show-leak-kinds=definite --keep-debuginfo=yes --num-callers=25
-			--suppressions=$PWD/scripts/sanitizer/valgrind.supp" \
-		"${make[@]}" "$1"
+		RUN_UNDER="${valgrind[*]}" "${make[@]}" "$1"
 }
 
 run_alloc() {
