@@ -14,6 +14,7 @@
 /* Each expects the core table on top of the stack, and leaves it there. */
 void lat_lua_open_json(lua_State *L);
 void lat_lua_open_loop(lua_State *L);
+void lat_lua_open_batch(lua_State *L);
 
 /* ---- shared by bindings (lua_value.c) ---- */
 
