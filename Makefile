@@ -110,7 +110,7 @@ fuzzers: $(FUZZERS)
 bench: ## install what is missing, measure beside the floor; writes build/bench.json
 	@scripts/install_deps.sh build bench
 	$(SUBMAKE) build bench-tools
-	@$(LUA) scripts/bench/run.lua
+	@$(BUILD)/bench/serve $(LUA) scripts/bench/run.lua
 
 .PHONY: bench-tools
 bench-tools: $(BENCH)

@@ -1,0 +1,177 @@
+-- `make bench`: runs each scenario with the floor program and with Lattice, prints a table, writes bench.json.
+--
+-- Each scenario runs ROUNDS times, floor and Lattice in turn, against one server process on this machine; the
+-- figures are medians. CPU is user plus system time of the client process, RSS its peak (wait4). Instructions are
+-- counted by callgrind.
+
+local ROUNDS = tonumber(os.getenv "BENCH_ROUNDS") or 11
+local BUILD = os.getenv "BUILD" or "build"
+local LUA = os.getenv "LUA" or "lua5.4"
+local BIN = BUILD .. "/bench/"
+local MIB = 1024
+
+local JSON_TEXT = [[{"path":"src/engine/file.c","pattern":"lat_[a-z]+\\(","line":17,"limit":250,]]
+	.. [["mode":"content","multiline":false}]]
+local JSON_TIMES = 300000
+
+local function read_command(command)
+	local pipe <close> = assert(io.popen(command, "r"))
+	local text = pipe:read "a"
+	assert(pipe:close(), "failed: " .. command)
+	return text
+end
+
+local function quote(text)
+	return "'" .. text:gsub("'", "'\\''") .. "'"
+end
+
+local function median(list)
+	local sorted = table.move(list, 1, #list, 1, {})
+	table.sort(sorted)
+	local half = #sorted // 2
+	return #sorted % 2 == 1 and sorted[half + 1] or (sorted[half] + sorted[half + 1]) / 2
+end
+
+local function server_url(scenario)
+	return assert(os.getenv "BENCH_URL", "start it by make bench") .. "/" .. scenario
+end
+
+-- ---- CPU, wall time, memory ----
+
+local function measure(command)
+	local wall, cpu, rss = read_command(BIN .. "measure " .. command):match "(%S+) (%S+) (%S+)"
+	return { wall_s = tonumber(wall), cpu_s = tonumber(cpu), rss_mb = tonumber(rss) / MIB }
+end
+
+local function medians(runs)
+	local result = {}
+	for _, key in ipairs { "wall_s", "cpu_s", "rss_mb" } do
+		local values = {}
+		for i, run in ipairs(runs) do
+			values[i] = run[key]
+		end
+		result[key] = median(values)
+	end
+	return result
+end
+
+local function compare(scenario, arguments)
+	io.stderr:write("… ", scenario, "\n")
+	local url = server_url(scenario == "turns" and "cold" or scenario)
+	local tail = url .. " " .. (arguments or "")
+	local floor, lattice = {}, {}
+	for i = 1, ROUNDS do
+		floor[i] = measure(BIN .. "floor " .. scenario .. " " .. tail)
+		lattice[i] = measure(LUA .. " scripts/bench/" .. scenario .. ".lua " .. tail)
+	end
+	return { floor = medians(floor), lattice = medians(lattice) }
+end
+
+-- ---- instructions of one turn ----
+
+local function instructions(turns)
+	local out = os.tmpname()
+	read_command(("valgrind --tool=callgrind --callgrind-out-file=%s %s scripts/bench/turns.lua %s %d 2>&1"):format(
+		out,
+		LUA,
+		server_url "cold",
+		turns
+	))
+	local total
+	for line in io.lines(out) do
+		total = total or line:match "^summary: (%d+)" or line:match "^totals: (%d+)"
+	end
+	os.remove(out)
+	return tonumber(total)
+end
+
+-- A turn's cost is the mean over the WINDOW turns around it: so a step of Lua's collector, which falls into one
+-- turn and not into the next, is shared out.
+local WINDOW = 20
+local function instructions_of_turn(turn)
+	local before, after = instructions(turn - WINDOW // 2), instructions(turn + WINDOW // 2)
+	return (after - before) / WINDOW
+end
+
+local function measure_turns()
+	io.stderr:write "… instructions of turns 50 and 400, under callgrind\n"
+	return { turn_50 = instructions_of_turn(50), turn_400 = instructions_of_turn(400) }
+end
+
+-- ---- JSON text to validated input ----
+
+local function measure_json()
+	io.stderr:write "… JSON text to validated input\n"
+	local tail = (" %s %d"):format(quote(JSON_TEXT), JSON_TIMES)
+	local floor, lattice = {}, {}
+	for i = 1, ROUNDS do
+		floor[i] = tonumber(read_command(BIN .. "floor parse" .. tail))
+		lattice[i] = tonumber(read_command(LUA .. " scripts/bench/validate.lua" .. tail))
+	end
+	return { floor_per_s = median(floor), lattice_per_s = median(lattice), text_bytes = #JSON_TEXT }
+end
+
+-- ---- the table ----
+
+local rows, missed = {}, 0
+
+-- `limit` is the target: "<=" or ">=" and a number.
+local function row(scenario, what, floor, value, format, comparison, limit)
+	local met
+	if comparison then
+		met = comparison == "<=" and value <= limit or comparison == ">=" and value >= limit
+		missed = missed + (met and 0 or 1)
+	end
+	rows[#rows + 1] = {
+		scenario = scenario,
+		what = what,
+		floor = floor,
+		lattice = value,
+		format = format,
+		comparison = comparison,
+		target = limit,
+		met = met,
+	}
+end
+
+local function client_rows(name, result, cpu_limit, rss_limit, ratio_limit)
+	local floor, lattice = result.floor, result.lattice
+	row(name, "CPU s", floor.cpu_s, lattice.cpu_s, "%.4f", cpu_limit and "<=", cpu_limit)
+	row(name, "CPU / floor", nil, lattice.cpu_s / floor.cpu_s, "%.2f", ratio_limit and "<=", ratio_limit)
+	row(name, "peak RSS MiB", floor.rss_mb, lattice.rss_mb, "%.1f", rss_limit and "<=", rss_limit)
+	row(name, "wall s", floor.wall_s, lattice.wall_s, "%.4f")
+end
+
+local function print_table()
+	local function show(format, value)
+		return value and format:format(value) or ""
+	end
+	print(("%-34s %-16s %12s %12s %14s"):format("scenario", "figure", "floor", "lattice", "target"))
+	for _, r in ipairs(rows) do
+		local target = r.target and (r.comparison .. " " .. r.format:format(r.target)) or ""
+		local verdict = r.met == false and "  MISSED" or ""
+		local floor, lattice = show(r.format, r.floor), show(r.format, r.lattice)
+		print(("%-34s %-16s %12s %12s %14s%s"):format(r.scenario, r.what, floor, lattice, target, verdict))
+	end
+end
+
+client_rows("cold start to one reply", compare "cold", 0.04, 14)
+client_rows("200-step tool loop, streamed", compare "loop", 0.12, 16, 1.5)
+client_rows("1 MB of text in 20-byte deltas", compare "text", nil, 16, 1.3)
+client_rows("conversation of 400 turns", compare("turns", "400"))
+local turns = measure_turns()
+row("conversation of 400 turns", "Ir of turn 50", nil, turns.turn_50, "%.0f")
+row("conversation of 400 turns", "Ir of turn 400", nil, turns.turn_400, "%.0f")
+row("conversation of 400 turns", "turn 400 / 50", nil, turns.turn_400 / turns.turn_50, "%.3f", "<=", 1.2)
+local json = measure_json()
+row("JSON to validated input", "texts/s", json.floor_per_s, json.lattice_per_s, "%.0f", ">=", 1.1e6)
+row("JSON to validated input", "rate / floor", nil, json.lattice_per_s / json.floor_per_s, "%.2f", ">=", 0.8)
+
+print_table()
+
+local out <close> = assert(io.open(BUILD .. "/bench.json", "w"))
+for _, r in ipairs(rows) do
+	r.format = nil
+end
+out:write(require("lattice").json.encode { rounds = ROUNDS, rows = rows }, "\n")
+print(("medians of %d runs; %s/bench.json has them; %d targets missed"):format(ROUNDS, BUILD, missed))
