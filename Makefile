@@ -62,6 +62,12 @@ $(BUILD)/spec/c/%_test: spec/c/%_test.c $(LIB)
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -o $@ $< $(LIB) $(LDFLAGS) $(CORE_LIBS)
 
+# This one has Lua and the bindings inside, and its own malloc before theirs.
+WRAPPED := malloc calloc realloc free strdup strndup
+$(BUILD)/spec/c/alloc_failure_test: spec/c/alloc_failure_test.c scripts/bench/reply_server.c $(BIND_OBJ) $(LIB)
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(CFLAGS) $(WRAPPED:%=-Wl,--wrap=%) -o $@ $^ $(LDFLAGS) $(call pkg,--libs lua5.4) $(CORE_LIBS)
+
 $(BUILD)/spec/fuzz/fuzz_%: spec/fuzz/fuzz_%.c $(LIB)
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(CFLAGS) -fsanitize=fuzzer -MMD -MP -o $@ $< $(LIB) $(LDFLAGS) $(CORE_LIBS)

@@ -11,7 +11,8 @@
 
 int main(int argc, char **argv)
 {
-	int port = reply_server_start(&(reply_sizes){.tool_steps = 200, .text_bytes = 1 << 20, .delta_bytes = 20});
+	int port =
+		reply_server_start(&(reply_sizes){.tool_steps = 200, .text_bytes = 1 << 20, .delta_bytes = 20});
 	if (port == 0 || argc < 2) {
 		fputs("serve: needs a command and a free port\n", stderr);
 		return 1;
