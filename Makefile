@@ -138,7 +138,7 @@ format: ## put every C file into the house's format
 	clang-format-14 -i $$(git ls-files '*.c' '*.h')
 
 .PHONY: docs
-docs: ## write the API reference from the annotations to build/docs
+docs: build ## write the API reference from the annotations to build/docs
 	@$(LUA) scripts/make_docs.lua $(BUILD)/docs
 
 .PHONY: clean

@@ -4,12 +4,6 @@
 package.path = "./?.lua;./lua/?.lua;./lua/?/init.lua;" .. package.path
 local annotations = require "scripts.lint.annotations"
 
-local problems = 0
-local function complain(format, ...)
-	problems = problems + 1
-	io.stderr:write(format:format(...), "\n")
-end
-
 local function read_docs()
 	local texts = {}
 	local find <close> = assert(io.popen "ls README.md docs/*.md")
@@ -37,39 +31,17 @@ local function mentioned(name)
 	end
 end
 
-for _, path in ipairs(annotations.library_files()) do
-	for _, fn in ipairs(annotations.functions_of(path)) do
-		for _, problem in ipairs(annotations.problems_of(fn)) do
-			complain("%s:%d: %s%s%s %s", fn.file, fn.line, fn.owner, fn.method and ":" or ".", fn.name, problem)
-		end
+local problems = 0
+local functions = annotations.public_functions()
+for _, fn in ipairs(functions) do
+	local faults = annotations.problems_of(fn)
+	if not mentioned(fn.name) then
+		faults[#faults + 1] = "stands in no document"
+	end
+	for _, fault in ipairs(faults) do
+		problems = problems + 1
+		io.stderr:write(("%s:%d: %s %s\n"):format(fn.file or "engine", fn.line or 0, fn.name, fault))
 	end
 end
-
--- Everything that a user reaches from the library's table, tables of functions included.
-local function check_table(value, name, seen)
-	if seen[value] then
-		return
-	end
-	seen[value] = true
-	for key, member in pairs(value) do
-		local full = name .. "." .. tostring(key)
-		if type(key) ~= "string" or key:sub(1, 1) == "_" then
-			goto continue
-		end
-		if type(member) == "function" and not mentioned(full) then
-			complain("%s is public and stands in no document", full)
-		elseif type(member) == "table" and getmetatable(member) == nil then
-			check_table(member, full, seen)
-		end
-		::continue::
-	end
-end
-
-local ok, lattice = pcall(require, "lattice")
-if ok then
-	check_table(lattice, "lattice", {})
-else
-	complain("the library can't be loaded: %s", tostring(lattice))
-end
-
-os.exit(problems == 0 and 0 or 1, true)
+print(("%d public functions, %d faults in their docs"):format(#functions, problems))
+os.exit(problems == 0 and #functions > 0 and 0 or 1, true)
