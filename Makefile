@@ -29,8 +29,13 @@ MODULE := $(BUILD)/lattice/core.so
 LIB := $(BUILD)/liblattice.a
 
 C_TESTS := $(patsubst spec/c/%.c,$(BUILD)/spec/c/%,$(sort $(wildcard spec/c/*_test.c)))
+C_TESTS := $(if $(wildcard lua/lattice/init.lua),$(C_TESTS),$(filter-out %/alloc_failure_test,$(C_TESTS)))
 FUZZERS := $(patsubst spec/fuzz/%.c,$(BUILD)/spec/fuzz/%,$(sort $(wildcard spec/fuzz/fuzz_*.c)))
 BENCH := $(addprefix $(BUILD)/bench/,floor measure serve)
+
+# Commands show as a word and a file; V=1 shows them whole.
+Q := $(if $(V),,@)
+say = $(if $(V),,@echo "  $(1)	$(2)")
 
 export BUILD CC LUA
 export LUA_PATH := $(CURDIR)/lua/?.lua;$(CURDIR)/lua/?/init.lua;$(CURDIR)/?.lua;;
@@ -44,11 +49,13 @@ build: $(MODULE) ## compile the C engine
 
 $(MODULE): $(CORE_OBJ) $(BIND_OBJ)
 	@mkdir -p $(@D)
-	$(CC) -shared -o $@ $^ $(LDFLAGS) $(CORE_LIBS)
+	$(call say,LD,$@)
+	$(Q)$(CC) -shared -o $@ $^ $(LDFLAGS) $(CORE_LIBS)
 
 $(LIB): $(CORE_OBJ)
 	@rm -f $@
-	ar rcs $@ $^
+	$(call say,AR,$@)
+	$(Q)ar rcs $@ $^
 
 $(BUILD)/.tools: scripts/install_deps.sh
 	@scripts/install_deps.sh --check build
@@ -56,21 +63,25 @@ $(BUILD)/.tools: scripts/install_deps.sh
 
 $(BUILD)/%.o: %.c Makefile | $(BUILD)/.tools
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
+	$(call say,CC,$<)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
 
 $(BUILD)/spec/c/%_test: spec/c/%_test.c $(LIB)
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -o $@ $< $(LIB) $(LDFLAGS) $(CORE_LIBS)
+	$(call say,CC,$<)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -o $@ $< $(LIB) $(LDFLAGS) $(CORE_LIBS)
 
 # This one has Lua and the bindings inside, and its own malloc before theirs.
 WRAPPED := malloc calloc realloc free strdup strndup
 $(BUILD)/spec/c/alloc_failure_test: spec/c/alloc_failure_test.c scripts/bench/reply_server.c $(BIND_OBJ) $(LIB)
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) $(WRAPPED:%=-Wl,--wrap=%) -o $@ $^ $(LDFLAGS) $(call pkg,--libs lua5.4) $(CORE_LIBS)
+	$(call say,CC,$<)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(WRAPPED:%=-Wl,--wrap=%) -o $@ $^ $(LDFLAGS) $(call pkg,--libs lua5.4) $(CORE_LIBS)
 
 $(BUILD)/spec/fuzz/fuzz_%: spec/fuzz/fuzz_%.c $(LIB)
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) -fsanitize=fuzzer -MMD -MP -o $@ $< $(LIB) $(LDFLAGS) $(CORE_LIBS)
+	$(call say,CC,$<)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -fsanitize=fuzzer -MMD -MP -o $@ $< $(LIB) $(LDFLAGS) $(CORE_LIBS)
 
 .PHONY: install
 install: build ## install for Lua 5.4 under PREFIX (/usr/local)
@@ -124,7 +135,8 @@ bench-tools: $(BENCH)
 $(BUILD)/bench/serve: scripts/bench/reply_server.c scripts/bench/reply_server.h
 $(BUILD)/bench/%: scripts/bench/%.c Makefile | $(BUILD)/.tools
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) $(call pkg,--cflags libcjson) -o $@ $(filter %.c,$^) $(LDFLAGS) \
+	$(call say,CC,$<)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(call pkg,--cflags libcjson) -o $@ $(filter %.c,$^) $(LDFLAGS) \
 		$(call pkg,--libs libcurl libcjson)
 
 .PHONY: lint

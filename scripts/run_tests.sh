@@ -49,7 +49,8 @@ while [ $# -gt 0 ]; do
 	case $1 in
 	c)
 		for source in spec/c/*_test.c; do
-			[ ! -f "$source" ] || run_c_test "$build/spec/c/$(basename "$source" .c)"
+			program=$build/spec/c/$(basename "$source" .c)
+			[ ! -f "$program" ] || run_c_test "$program"
 		done
 		shift
 		;;
