@@ -11,5 +11,6 @@ LAT_EXPORT int luaopen_lattice_core(lua_State *L)
 	lat_lua_open_json(L);
 	lat_lua_open_loop(L);
 	lat_lua_open_batch(L);
+	lat_lua_open_http(L);
 	return 1;
 }

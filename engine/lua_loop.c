@@ -10,7 +10,7 @@
 
 enum { NS_PER_MS = 1000000, IDS_MAX = 256 };
 
-#define LOOP_TYPE "lattice.loop"
+#define LOOP_TYPE  "lattice.loop"
 #define TIMER_TYPE "lattice.timer"
 
 static const double LONGEST_MS = 1e12; /* some thirty years */
@@ -18,7 +18,8 @@ static const double LONGEST_MS = 1e12; /* some thirty years */
 typedef struct {
 	lat_loop *loop; /* NULL before it is made and after the state began to close */
 	uint64_t ids[IDS_MAX];
-	size_t taken, given; /* ids that came out of a turn, and how many of them Lua has: none is lost by a raise */
+	size_t taken,
+		given; /* ids that came out of a turn, and how many of them Lua has: none is lost by a raise */
 } loop_box;
 
 static const char LOOP_KEY = 'k'; /* its address is the registry key */
@@ -144,12 +145,8 @@ static int timer_cancel(lua_State *L)
 }
 
 static const luaL_Reg TIMER_METHODS[] = {
-	{"id", timer_id},
-	{"ready", timer_ready},
-	{"cancel", timer_cancel},
-	{"__gc", timer_cancel},
-	{"__close", timer_cancel},
-	{NULL, NULL},
+	{"id", timer_id},       {"ready", timer_ready},    {"cancel", timer_cancel},
+	{"__gc", timer_cancel}, {"__close", timer_cancel}, {NULL, NULL},
 };
 
 /* timer(ms) → op that is ready when that time has passed */

@@ -323,7 +323,7 @@ lat_status lat_watch_set(lat_loop *loop, lat_watch *watch, unsigned events, lat_
 	int change = watch->added ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
 	if (epoll_ctl(loop->epoll_fd, change, watch->fd, &event) < 0)
 		return lat_fail(err, errno == ENOMEM ? LAT_E_NOMEM : LAT_E_IO, "can't watch a descriptor: %s",
-			strerror(errno));
+		                strerror(errno));
 	watch->added = true;
 	watch->events = events;
 	return LAT_OK;
@@ -347,9 +347,9 @@ static void hand_out(lat_loop *loop, int n)
 		lat_watch *watch = event.data.ptr;
 		if (!watch || !event.events) /* the eventfd, or removed meanwhile */
 			continue;
-		unsigned events = (event.events & EPOLLIN ? LAT_READABLE : 0)
-			| (event.events & EPOLLOUT ? LAT_WRITABLE : 0)
-			| (event.events & (EPOLLERR | EPOLLHUP) ? LAT_HANGUP : 0);
+		unsigned events = (event.events & EPOLLIN ? LAT_READABLE : 0) |
+		                  (event.events & EPOLLOUT ? LAT_WRITABLE : 0) |
+		                  (event.events & (EPOLLERR | EPOLLHUP) ? LAT_HANGUP : 0);
 		watch->ready(watch, events);
 	}
 	loop->batch_at = loop->batch_n = 0;
@@ -404,7 +404,8 @@ static int run_watches(lat_loop *loop, int64_t timeout_ns)
 	return 0;
 }
 
-lat_status lat_loop_turn(lat_loop *loop, int64_t timeout_ns, uint64_t *ids, size_t cap, size_t *n, lat_error *err)
+lat_status lat_loop_turn(lat_loop *loop, int64_t timeout_ns, uint64_t *ids, size_t cap, size_t *n,
+                         lat_error *err)
 {
 	*n = 0;
 	take_posted(loop);

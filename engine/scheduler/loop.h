@@ -23,7 +23,7 @@ typedef struct lat_loop lat_loop;
 /* ---- ops: what a coroutine can wait for ---- */
 typedef struct lat_op lat_op;
 struct lat_op {
-	uint64_t id; /* unique in its loop, never 0, never used again */
+	uint64_t id;    /* unique in its loop, never 0, never used again */
 	lat_loop *loop; /* NULL once forgotten */
 	/* private to loop.c */
 	lat_op *ready_prev, *ready_next;   /* loop thread */
@@ -60,20 +60,23 @@ void lat_loop_free(lat_loop *loop);     /* lets go; the last one frees, when eve
 int64_t lat_now_ns(void); /* CLOCK_MONOTONIC */
 
 void lat_op_init(lat_op *op, lat_loop *loop);
-void lat_op_forget(lat_op *op); /* takes it off the lists; call before freeing the memory around it; twice is fine */
+void lat_op_forget(
+	lat_op *op); /* takes it off the lists; call before freeing the memory around it; twice is fine */
 void lat_loop_notify(lat_op *op); /* loop thread: something happened to op */
-void lat_loop_post(lat_op *op);   /* any thread: the same; wakes the loop. op must not be forgotten meanwhile */
+void lat_loop_post(lat_op *op); /* any thread: the same; wakes the loop. op must not be forgotten meanwhile */
 
 lat_status lat_timer_arm(lat_loop *loop, lat_timer *timer, int64_t due_ns, lat_error *err); /* re-arms too */
 void lat_timer_disarm(lat_loop *loop, lat_timer *timer);
 
-lat_status lat_watch_set(lat_loop *loop, lat_watch *watch, unsigned events, lat_error *err); /* adds or changes */
+lat_status lat_watch_set(lat_loop *loop, lat_watch *watch, unsigned events,
+                         lat_error *err); /* adds or changes */
 void lat_watch_remove(lat_loop *loop, lat_watch *watch);
 
 /* Waits until something happens or timeout_ns is over (-1: no limit, 0: only look), runs watches, then timers, and
  * writes up to cap ids of ready ops; *n says how many. Returns LAT_OK also when a signal ended the wait early.
  * When the thread was long away, all that came in meanwhile is read before a timer that is late is fired. */
-lat_status lat_loop_turn(lat_loop *loop, int64_t timeout_ns, uint64_t *ids, size_t cap, size_t *n, lat_error *err);
+lat_status lat_loop_turn(lat_loop *loop, int64_t timeout_ns, uint64_t *ids, size_t cap, size_t *n,
+                         lat_error *err);
 
 /* Descriptor that is readable when a watch or a post waits (timers don't show): to sit in a host's own poll. */
 int lat_loop_fd(const lat_loop *loop);

@@ -1,0 +1,408 @@
+/* lat_pool: curl's multi interface on the loop.
+ *
+ * Owns the multi, the idle handles and a slot for each descriptor that libcurl ever waited for. Loop thread only.
+ *
+ * System calls are what a small exchange costs most, so a connection that falls idle stays in epoll: libcurl says
+ * "remove" after each reply and "add" at the next request, but only a socket that becomes readable meanwhile (its
+ * peer has hung up) is really taken out. That holds for sockets that we open and close for libcurl; its others
+ * (the resolver's wake-up) go in and out as it says. */
+#include "transport/pool.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum {
+	NS_PER_MS = 1000000,
+	IDLE_HANDLES_MAX = 32,       /* some 6 KB each */
+	IDLE_CONNECTIONS_MAX = 1024, /* kept open for the next request */
+	DESCRIPTORS_SPARED = 64,     /* for everything else in the process */
+	CONNECTIONS_MIN = 16
+};
+
+static const int64_t NEVER_NS = INT64_MAX / 2;
+
+typedef struct {
+	lat_watch watch; /* first */
+	lat_pool *pool;
+	unsigned wanted; /* what libcurl waits for; 0: nothing, the watch is only kept */
+	bool ours;       /* opened by open_socket, and not closed yet */
+} socket_slot;
+
+struct lat_pool {
+	size_t holds;
+	lat_loop *loop;
+	CURLM *multi;
+	lat_handle_setup *setup;
+	lat_timer timer;     /* libcurl's; always armed, so that moving it can't fail */
+	socket_slot **slots; /* by descriptor */
+	size_t slot_cap;
+	lat_handle *idle;
+	size_t idle_count;
+	int active;     /* handles in the multi */
+	bool finishing; /* inside finish_done */
+	lat_pool_job *deaf;
+};
+
+/* ---- sockets ---- */
+
+static socket_slot *find_slot(const lat_pool *pool, curl_socket_t fd)
+{
+	return (size_t)fd < pool->slot_cap ? pool->slots[fd] : NULL;
+}
+
+static bool grow_slots(lat_pool *pool, size_t at_least)
+{
+	size_t cap = pool->slot_cap ? pool->slot_cap : 32;
+	while (cap < at_least)
+		cap *= 2;
+	socket_slot **slots = realloc(pool->slots, cap * sizeof(socket_slot *));
+	if (!slots)
+		return false;
+	memset(slots + pool->slot_cap, 0, (cap - pool->slot_cap) * sizeof(socket_slot *));
+	pool->slots = slots;
+	pool->slot_cap = cap;
+	return true;
+}
+
+static void act(lat_pool *pool, curl_socket_t fd, int bits);
+
+static void socket_ready(lat_watch *watch, unsigned events)
+{
+	socket_slot *slot = (socket_slot *)watch;
+	if (!slot->wanted) { /* an idle connection: the peer hung up, or speaks unasked */
+		lat_watch_remove(slot->pool->loop, watch);
+		return;
+	}
+	if (events & LAT_HANGUP) /* let libcurl find out what it is by the call it wanted to make */
+		events |= slot->wanted;
+	int bits = (events & LAT_READABLE ? CURL_CSELECT_IN : 0) | (events & LAT_WRITABLE ? CURL_CSELECT_OUT : 0);
+	act(slot->pool, watch->fd, bits);
+}
+
+static socket_slot *get_slot(lat_pool *pool, curl_socket_t fd)
+{
+	if ((size_t)fd >= pool->slot_cap && !grow_slots(pool, (size_t)fd + 1))
+		return NULL;
+	if (!pool->slots[fd]) {
+		socket_slot *slot = calloc(1, sizeof *slot);
+		if (!slot)
+			return NULL;
+		slot->watch = (lat_watch){.fd = fd, .ready = socket_ready};
+		slot->pool = pool;
+		pool->slots[fd] = slot;
+	}
+	return pool->slots[fd];
+}
+
+/* Nobody would wake this transfer: it fails as soon as we are out of libcurl. */
+static void mark_deaf(lat_pool *pool, CURL *curl)
+{
+	lat_handle *handle = NULL;
+	curl_easy_getinfo(curl, CURLINFO_PRIVATE, (char **)&handle);
+	if (!handle || !handle->job || handle->job->deaf)
+		return;
+	handle->job->deaf = true;
+	handle->job->next_deaf = pool->deaf;
+	pool->deaf = handle->job;
+}
+
+static int on_socket(CURL *curl, curl_socket_t fd, int what, void *user, void *unused)
+{
+	lat_pool *pool = user;
+	(void)unused;
+	if (what == CURL_POLL_REMOVE) {
+		socket_slot *slot = find_slot(pool, fd);
+		if (slot)
+			slot->wanted = 0;
+		if (slot && !slot->ours)
+			lat_watch_remove(pool->loop, &slot->watch);
+		return 0;
+	}
+	socket_slot *slot = get_slot(pool, fd);
+	unsigned wanted = (what & CURL_POLL_IN ? LAT_READABLE : 0) | (what & CURL_POLL_OUT ? LAT_WRITABLE : 0);
+	if (slot && lat_watch_set(pool->loop, &slot->watch, wanted, NULL) == LAT_OK)
+		slot->wanted = wanted;
+	else
+		mark_deaf(pool, curl);
+	return 0; /* -1 would spoil the whole multi */
+}
+
+static curl_socket_t open_socket(void *user, curlsocktype purpose, struct curl_sockaddr *address)
+{
+	lat_handle *handle = user;
+	(void)purpose;
+	if (handle->job)
+		handle->job->connecting = true;
+	int fd = socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+	if (fd < 0)
+		return CURL_SOCKET_BAD;
+	socket_slot *slot = get_slot(handle->pool, fd);
+	if (!slot) {
+		close(fd);
+		errno = ENOMEM;
+		return CURL_SOCKET_BAD;
+	}
+	lat_watch_remove(handle->pool->loop, &slot->watch); /* of a namesake that went without a word */
+	slot->wanted = 0;
+	slot->ours = true;
+	return fd;
+}
+
+static int close_socket(void *user, curl_socket_t fd)
+{
+	lat_pool *pool = user;
+	socket_slot *slot = find_slot(pool, fd);
+	if (slot) {
+		lat_watch_remove(pool->loop, &slot->watch);
+		slot->wanted = 0;
+		slot->ours = false;
+	}
+	return close(fd);
+}
+
+static int on_resolve(void *resolver, void *reserved, void *user)
+{
+	lat_handle *handle = user;
+	(void)resolver;
+	(void)reserved;
+	if (handle->job)
+		handle->job->connecting = true;
+	return 0;
+}
+
+/* ---- driving ---- */
+
+static void finish_done(lat_pool *pool)
+{
+	if (pool->finishing)
+		return;
+	pool->finishing = true;
+	int left;
+	for (CURLMsg *m; (m = curl_multi_info_read(pool->multi, &left));) {
+		if (m->msg != CURLMSG_DONE)
+			continue;
+		CURLcode code = m->data.result; /* m dies with the next call */
+		lat_handle *handle = NULL;
+		curl_easy_getinfo(m->easy_handle, CURLINFO_PRIVATE, (char **)&handle);
+		curl_multi_remove_handle(pool->multi, m->easy_handle);
+		pool->active--;
+		handle->active = false;
+		handle->job->done(handle->job, code);
+	}
+	while (pool->deaf) {
+		lat_pool_job *job = pool->deaf;
+		pool->deaf = job->next_deaf;
+		job->deaf = false;
+		job->done(job, CURLE_OUT_OF_MEMORY);
+	}
+	pool->finishing = false;
+}
+
+/* Runs libcurl, then tells those that are done; whoever is told last may free the pool. */
+static void act(lat_pool *pool, curl_socket_t fd, int bits)
+{
+	int running;
+	pool->holds++;
+	curl_multi_socket_action(pool->multi, fd, bits, &running);
+	if (running < pool->active || pool->deaf)
+		finish_done(pool);
+	lat_pool_free(pool);
+}
+
+static void arm_after_ms(lat_pool *pool, long ms)
+{
+	int64_t due = ms < 0 ? NEVER_NS : lat_now_ns() + (int64_t)ms * NS_PER_MS;
+	lat_timer_arm(pool->loop, &pool->timer, due, NULL);
+}
+
+static int on_timer(CURLM *multi, long ms, void *user)
+{
+	(void)multi;
+	arm_after_ms(user, ms);
+	return 0;
+}
+
+static void timer_fired(lat_timer *timer)
+{
+	lat_pool *pool = (lat_pool *)((char *)timer - offsetof(lat_pool, timer));
+	arm_after_ms(pool, -1);
+	pool->holds++;
+	act(pool, CURL_SOCKET_TIMEOUT, 0);
+	finish_done(pool); /* also those that ended while they were started */
+	lat_pool_free(pool);
+}
+
+lat_status lat_pool_start(lat_handle *handle, lat_error *err)
+{
+	lat_pool *pool = handle->pool;
+	handle->error[0] = '\0';
+	CURLMcode code = curl_multi_add_handle(pool->multi, handle->curl);
+	if (code != CURLM_OK)
+		return code == CURLM_OUT_OF_MEMORY
+		           ? lat_fail_nomem(err)
+		           : lat_fail(err, LAT_E_IO, "can't start a request: %s", curl_multi_strerror(code));
+	pool->active++;
+	handle->active = true;
+	int running;
+	curl_multi_socket_action(pool->multi, CURL_SOCKET_TIMEOUT, 0, &running);
+	if (running < pool->active || pool->deaf)
+		arm_after_ms(pool, 0); /* told in a turn, not under the feet of the caller */
+	return LAT_OK;
+}
+
+/* ---- handles ---- */
+
+static void destroy_handle(lat_handle *handle)
+{
+	if (handle->curl)
+		curl_easy_cleanup(handle->curl);
+	free(handle);
+}
+
+static lat_handle *new_handle(lat_pool *pool)
+{
+	lat_handle *handle = calloc(1, sizeof *handle);
+	if (!handle)
+		return NULL;
+	handle->pool = pool;
+	CURL *curl = handle->curl = curl_easy_init();
+	bool ok = curl != NULL;
+	ok = ok && curl_easy_setopt(curl, CURLOPT_PRIVATE, handle) == CURLE_OK;
+	ok = ok && curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, handle->error) == CURLE_OK;
+	ok = ok && curl_easy_setopt(curl, CURLOPT_OPENSOCKETFUNCTION, open_socket) == CURLE_OK;
+	ok = ok && curl_easy_setopt(curl, CURLOPT_OPENSOCKETDATA, handle) == CURLE_OK;
+	ok = ok && curl_easy_setopt(curl, CURLOPT_CLOSESOCKETFUNCTION, close_socket) == CURLE_OK;
+	ok = ok && curl_easy_setopt(curl, CURLOPT_CLOSESOCKETDATA, pool) == CURLE_OK;
+	ok = ok && curl_easy_setopt(curl, CURLOPT_RESOLVER_START_FUNCTION, on_resolve) == CURLE_OK;
+	ok = ok && curl_easy_setopt(curl, CURLOPT_RESOLVER_START_DATA, handle) == CURLE_OK;
+	if (ok && pool->setup(handle))
+		return handle;
+	destroy_handle(handle);
+	return NULL;
+}
+
+lat_handle *lat_pool_borrow(lat_pool *pool, lat_pool_job *job, lat_error *err)
+{
+	lat_handle *handle = pool->idle;
+	if (handle) {
+		pool->idle = handle->next;
+		pool->idle_count--;
+	} else if (!(handle = new_handle(pool))) {
+		lat_fail_nomem(err);
+		return NULL;
+	}
+	handle->job = job;
+	pool->holds++;
+	return handle;
+}
+
+static void forget_deaf(lat_pool *pool, lat_pool_job *job)
+{
+	for (lat_pool_job **at = &pool->deaf; *at; at = &(*at)->next_deaf)
+		if (*at == job) {
+			*at = job->next_deaf;
+			return;
+		}
+}
+
+void lat_pool_give_back(lat_handle *handle)
+{
+	lat_pool *pool = handle->pool;
+	if (handle->active) {
+		curl_multi_remove_handle(pool->multi, handle->curl);
+		pool->active--;
+		handle->active = false;
+	}
+	forget_deaf(pool, handle->job);
+	handle->job = NULL;
+	if (pool->idle_count < IDLE_HANDLES_MAX) {
+		handle->next = pool->idle;
+		pool->idle = handle;
+		pool->idle_count++;
+	} else {
+		destroy_handle(handle);
+	}
+	lat_pool_free(pool);
+}
+
+/* ---- life ---- */
+
+static long connections_max(void)
+{
+	struct rlimit limit;
+	if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
+		return 0; /* no bound */
+	long spared = (long)limit.rlim_cur - DESCRIPTORS_SPARED;
+	return spared > CONNECTIONS_MIN ? spared : CONNECTIONS_MIN;
+}
+
+static bool set_up_multi(lat_pool *pool)
+{
+	CURLM *multi = pool->multi = curl_multi_init();
+	return multi && curl_multi_setopt(multi, CURLMOPT_SOCKETFUNCTION, on_socket) == CURLM_OK &&
+	       curl_multi_setopt(multi, CURLMOPT_SOCKETDATA, pool) == CURLM_OK &&
+	       curl_multi_setopt(multi, CURLMOPT_TIMERFUNCTION, on_timer) == CURLM_OK &&
+	       curl_multi_setopt(multi, CURLMOPT_TIMERDATA, pool) == CURLM_OK &&
+	       curl_multi_setopt(multi, CURLMOPT_PIPELINING, (long)CURLPIPE_MULTIPLEX) == CURLM_OK &&
+	       curl_multi_setopt(multi, CURLMOPT_MAXCONNECTS, (long)IDLE_CONNECTIONS_MAX) == CURLM_OK &&
+	       curl_multi_setopt(multi, CURLMOPT_MAX_TOTAL_CONNECTIONS, connections_max()) == CURLM_OK;
+}
+
+static void destroy(lat_pool *pool)
+{
+	for (lat_handle *handle = pool->idle, *next; handle; handle = next) {
+		next = handle->next;
+		destroy_handle(handle);
+	}
+	if (pool->multi)
+		curl_multi_cleanup(pool->multi); /* closes the connections by close_socket */
+	for (size_t i = 0; i < pool->slot_cap; i++)
+		if (pool->slots[i]) {
+			lat_watch_remove(pool->loop, &pool->slots[i]->watch);
+			free(pool->slots[i]);
+		}
+	free(pool->slots);
+	lat_timer_disarm(pool->loop, &pool->timer);
+	lat_loop_free(pool->loop);
+	free(pool);
+	curl_global_cleanup();
+}
+
+lat_pool *lat_pool_new(lat_loop *loop, lat_handle_setup *setup, lat_error *err)
+{
+	/* Counted by libcurl and safe in threads since 7.84, so a failure for want of memory isn't for ever. */
+	if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
+		lat_fail(err, LAT_E_NOMEM, "libcurl can't be set up: not enough memory");
+		return NULL;
+	}
+	lat_pool *pool = calloc(1, sizeof *pool);
+	if (!pool) {
+		curl_global_cleanup();
+		lat_fail_nomem(err);
+		return NULL;
+	}
+	lat_loop_hold(loop);
+	*pool = (lat_pool){.holds = 1, .loop = loop, .setup = setup, .timer.fire = timer_fired};
+	if (lat_timer_arm(loop, &pool->timer, NEVER_NS, NULL) != LAT_OK || !set_up_multi(pool)) {
+		lat_fail_nomem(err);
+		destroy(pool);
+		return NULL;
+	}
+	return pool;
+}
+
+lat_loop *lat_pool_loop(const lat_pool *pool)
+{
+	return pool->loop;
+}
+
+void lat_pool_free(lat_pool *pool)
+{
+	if (pool && --pool->holds == 0)
+		destroy(pool);
+}

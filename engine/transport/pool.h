@@ -1,0 +1,53 @@
+/* lat_pool: the connections of one loop: a curl multi whose sockets and timer are the loop's.
+ *
+ * One pool serves all agents of a lua_State, so that they share connections, TLS sessions and names looked up.
+ * Everything runs on the loop's thread. A pool is held by its maker and by each handle that is out; the last one
+ * to let go frees it. */
+#ifndef LAT_TRANSPORT_POOL_H
+#define LAT_TRANSPORT_POOL_H
+
+#include <curl/curl.h>
+#include <stdbool.h>
+
+#include "base/error.h"
+#include "scheduler/loop.h"
+
+typedef struct lat_pool lat_pool;
+typedef struct lat_handle lat_handle;
+
+/* What a handle works on; embedded in a transfer. */
+typedef struct lat_pool_job lat_pool_job;
+struct lat_pool_job {
+	void (*done)(lat_pool_job *self,
+	             CURLcode code); /* the handle has left the multi; called outside libcurl */
+	bool connecting; /* the transfer has left libcurl's queue: a name is being looked up, or more */
+	/* private to pool.c */
+	lat_pool_job *next_deaf;
+	bool deaf; /* its socket couldn't be watched: no memory */
+};
+
+/* A curl easy handle that is used again and again: what is the same for every request is set once. */
+struct lat_handle {
+	CURL *curl;
+	lat_pool *pool;
+	lat_pool_job *job; /* NULL: idle */
+	lat_handle *next;  /* private to pool.c */
+	bool active;       /* in the multi */
+	bool custom_method;
+	char error[CURL_ERROR_SIZE]; /* libcurl's own words about a failure */
+};
+
+/* Sets up a new handle; its callbacks get the lat_handle. False: no memory. */
+typedef bool lat_handle_setup(lat_handle *handle);
+
+lat_pool *lat_pool_new(lat_loop *loop, lat_handle_setup *setup, lat_error *err);
+void lat_pool_free(lat_pool *pool);
+lat_loop *lat_pool_loop(const lat_pool *pool);
+
+lat_handle *lat_pool_borrow(lat_pool *pool, lat_pool_job *job, lat_error *err);
+void lat_pool_give_back(lat_handle *handle); /* stops it when it runs; the job gets no call */
+
+/* Starts the request at once, as far as it goes without waiting. The job's done is called in a later turn. */
+lat_status lat_pool_start(lat_handle *handle, lat_error *err);
+
+#endif
