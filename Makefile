@@ -35,7 +35,8 @@ BENCH := $(addprefix $(BUILD)/bench/,floor measure serve)
 
 # Commands show as a word and a file; V=1 shows them whole.
 Q := $(if $(V),,@)
-say = $(if $(V),,@echo "  $(1)	$(2)")
+quiet := $(findstring s,$(filter-out --%,$(firstword -$(MAKEFLAGS))))
+say = $(if $(V)$(quiet),,@echo "  $(1)	$(2)")
 
 export BUILD CC LUA
 export LUA_PATH := $(CURDIR)/lua/?.lua;$(CURDIR)/lua/?/init.lua;$(CURDIR)/?.lua;;
