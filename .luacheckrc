@@ -1,6 +1,6 @@
 std = "lua54"
 max_line_length = 120
-include_files = { "lua", "scripts/**/*.lua", "scripts/*.lua", "spec", "*.rockspec", ".luacheckrc", ".busted" }
+include_files = { "lua", "**/*.lua", "*.rockspec", ".luacheckrc", ".busted" }
 files["spec/**/*_spec.lua"] = { std = "lua54+busted" }
 files["*.rockspec"] = { std = "rockspec" }
 files[".busted"] = { std = "lua54" }
