@@ -286,7 +286,7 @@ static void plan_all(sealer *s)
 {
 	lat_batch *b = s->b;
 	for (size_t k = 0; k < b->n * 3; k++)
-		b->nodes[k] = (node){.waits_for = 0, .first_edge = NONE};
+		b->nodes[k].first_edge = NONE;
 	for (uint32_t i = 0; i < b->n; i++)
 		plan_call(s, i);
 	b->first_ready = b->n / 64 + 1;
@@ -305,8 +305,8 @@ lat_status lat_batch_seal(lat_batch *b, lat_error *err)
 		places *= 2;
 	s.mask = places - 1;
 	s.table = calloc(places, sizeof *s.table);
-	s.readers = malloc((b->n_entries + 1) * sizeof *s.readers);
-	b->nodes = malloc((b->n * 3 + 1) * sizeof *b->nodes);
+	s.readers = calloc(b->n_entries + 1, sizeof *s.readers);
+	b->nodes = calloc(b->n * 3 + 1, sizeof *b->nodes);
 	b->edges = malloc((b->n_entries * 2 + b->n * 8 + 1) * sizeof *b->edges);
 	b->ready = calloc(b->n / 64 + 1, sizeof *b->ready);
 	bool ok = s.table && s.readers && b->nodes && b->edges && b->ready;
