@@ -1,6 +1,6 @@
-/* lat_pool: see pool.h for ownership and lock order. The pool's lock guards the states of its jobs, `load`,
+/* lat_threads: see threads.h for ownership and lock order. The pool's lock guards the states of its jobs, `load`,
  * `closing` and what each thread is running. */
-#include "scheduler/pool.h"
+#include "scheduler/threads.h"
 
 #include <sched.h>
 #include <signal.h>
@@ -10,12 +10,12 @@
 
 typedef struct {
 	pthread_t thread;
-	lat_pool *pool;
+	lat_threads *pool;
 	lat_job *running;
-	lat_pool_thread kept;
+	lat_thread_slot kept;
 } pool_thread;
 
-struct lat_pool {
+struct lat_threads {
 	size_t holds; /* the maker and each job that has an owner; owner's thread */
 	size_t size, n_threads;
 	pthread_mutex_t lock;
@@ -34,7 +34,7 @@ static lat_job *job_of(lat_queue_item *item)
 
 static bool begin(pool_thread *self, lat_job *job)
 {
-	lat_pool *pool = self->pool;
+	lat_threads *pool = self->pool;
 	pthread_mutex_lock(&pool->lock);
 	self->running = job;
 	if (pool->closing)
@@ -46,7 +46,7 @@ static bool begin(pool_thread *self, lat_job *job)
 
 static void end(pool_thread *self, lat_job *job)
 {
-	lat_pool *pool = self->pool;
+	lat_threads *pool = self->pool;
 	pthread_mutex_lock(&pool->lock);
 	self->running = NULL;
 	pool->load--;
@@ -75,7 +75,7 @@ static void *run_jobs(void *arg)
 }
 
 /* Signals are for the script's thread: a pool thread starts with all of them blocked. */
-static int start_thread(lat_pool *pool)
+static int start_thread(lat_threads *pool)
 {
 	pool_thread *t = &pool->threads[pool->n_threads];
 	*t = (pool_thread){.pool = pool};
@@ -101,18 +101,18 @@ static size_t usable_cores(void)
 	return n > 0 ? (size_t)n : 1;
 }
 
-lat_pool *lat_pool_new(size_t threads, size_t max_jobs, lat_error *err)
+lat_threads *lat_threads_new(size_t threads, size_t max_jobs, lat_error *err)
 {
 	size_t size = threads ? threads : usable_cores();
-	if (size > LAT_POOL_MAX_THREADS)
-		size = LAT_POOL_MAX_THREADS;
-	lat_pool *pool = calloc(1, sizeof *pool + size * sizeof pool->threads[0]);
+	if (size > LAT_THREADS_MAX)
+		size = LAT_THREADS_MAX;
+	lat_threads *pool = calloc(1, sizeof *pool + size * sizeof pool->threads[0]);
 	if (!pool || pthread_mutex_init(&pool->lock, NULL) != 0) {
 		free(pool);
 		lat_fail_nomem(err);
 		return NULL;
 	}
-	if (!lat_queue_init(&pool->queue, max_jobs ? max_jobs : LAT_POOL_DEFAULT_JOBS)) {
+	if (!lat_queue_init(&pool->queue, max_jobs ? max_jobs : LAT_THREADS_DEFAULT_JOBS)) {
 		pthread_mutex_destroy(&pool->lock);
 		free(pool);
 		lat_fail_nomem(err);
@@ -123,7 +123,7 @@ lat_pool *lat_pool_new(size_t threads, size_t max_jobs, lat_error *err)
 	return pool;
 }
 
-static void let_go(lat_pool *pool)
+static void let_go(lat_threads *pool)
 {
 	if (--pool->holds > 0)
 		return;
@@ -133,7 +133,7 @@ static void let_go(lat_pool *pool)
 }
 
 /* Takes a waiting job out of the queue: it is done and has not run. The lock is held. */
-static bool take_out(lat_pool *pool, lat_job *job)
+static bool take_out(lat_threads *pool, lat_job *job)
 {
 	if (!lat_queue_remove(&pool->queue, &job->item))
 		return false;
@@ -142,7 +142,7 @@ static bool take_out(lat_pool *pool, lat_job *job)
 	return true;
 }
 
-void lat_pool_close(lat_pool *pool)
+void lat_threads_close(lat_threads *pool)
 {
 	pthread_mutex_lock(&pool->lock);
 	pool->closing = true;
@@ -156,27 +156,27 @@ void lat_pool_close(lat_pool *pool)
 	pool->n_threads = 0;
 }
 
-void lat_pool_free(lat_pool *pool)
+void lat_threads_free(lat_threads *pool)
 {
 	if (!pool)
 		return;
-	lat_pool_close(pool);
+	lat_threads_close(pool);
 	let_go(pool);
 }
 
-size_t lat_pool_size(const lat_pool *pool)
+size_t lat_threads_size(const lat_threads *pool)
 {
 	return pool->size;
 }
 
-size_t lat_pool_threads(const lat_pool *pool)
+size_t lat_threads_started(const lat_threads *pool)
 {
 	return pool->n_threads;
 }
 
 /* ---- jobs, from the owner's side ---- */
 
-void lat_job_init(lat_job *job, lat_pool *pool, lat_loop *loop, void (*run)(lat_job *, lat_pool_thread *),
+void lat_job_init(lat_job *job, lat_threads *pool, lat_loop *loop, void (*run)(lat_job *, lat_thread_slot *),
                   void (*drop)(lat_job *))
 {
 	*job = (lat_job){.run = run, .drop = drop, .pool = pool, .state = LAT_JOB_NEW};
@@ -194,7 +194,7 @@ static lat_status refuse(lat_status kind, lat_error *err)
 
 lat_status lat_job_submit(lat_job *job, lat_error *err)
 {
-	lat_pool *pool = job->pool;
+	lat_threads *pool = job->pool;
 	pthread_mutex_lock(&pool->lock);
 	lat_status status = pool->closing ? LAT_E_CLOSED : lat_queue_push(&pool->queue, &job->item, 1);
 	bool wants_thread = false;
@@ -225,7 +225,7 @@ bool lat_job_done(const lat_job *job)
 
 void lat_job_cancel(lat_job *job)
 {
-	lat_pool *pool = job->pool;
+	lat_threads *pool = job->pool;
 	pthread_mutex_lock(&pool->lock);
 	atomic_store(&job->cancelled, true);
 	bool taken_out = job->state == LAT_JOB_SUBMITTED && take_out(pool, job);
@@ -236,7 +236,7 @@ void lat_job_cancel(lat_job *job)
 
 void lat_job_abandon(lat_job *job)
 {
-	lat_pool *pool = job->pool;
+	lat_threads *pool = job->pool;
 	pthread_mutex_lock(&pool->lock);
 	atomic_store(&job->cancelled, true);
 	bool running = job->state == LAT_JOB_SUBMITTED && !take_out(pool, job);

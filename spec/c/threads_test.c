@@ -1,5 +1,5 @@
 /* The pool and its queue: who runs, who is taken out, who frees, in every order of ending. Run it under TSan too. */
-#include "scheduler/pool.h"
+#include "scheduler/threads.h"
 
 #include <sched.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@ static void check(bool ok, const char *what, int line)
 		return;
 	}
 	failed++;
-	printf("pool_test.c:%d: not so: %s\n", line, what);
+	printf("threads_test.c:%d: not so: %s\n", line, what);
 }
 
 #define CHECK(condition) check(condition, #condition, __LINE__)
@@ -38,7 +38,7 @@ static void free_local(void *local)
 	atomic_fetch_sub(&locals, 1);
 }
 
-static void square(lat_job *job, lat_pool_thread *thread)
+static void square(lat_job *job, lat_thread_slot *thread)
 {
 	test_job *t = (test_job *)job;
 	if (!thread->local) {
@@ -51,7 +51,7 @@ static void square(lat_job *job, lat_pool_thread *thread)
 }
 
 /* Runs until the gate opens or it is cancelled. */
-static void hold(lat_job *job, lat_pool_thread *thread)
+static void hold(lat_job *job, lat_thread_slot *thread)
 {
 	(void)thread;
 	atomic_fetch_add(&runs, 1);
@@ -59,7 +59,7 @@ static void hold(lat_job *job, lat_pool_thread *thread)
 		sched_yield();
 }
 
-static test_job *make(lat_pool *pool, lat_loop *loop, void (*run)(lat_job *, lat_pool_thread *))
+static test_job *make(lat_threads *pool, lat_loop *loop, void (*run)(lat_job *, lat_thread_slot *))
 {
 	test_job *t = calloc(1, sizeof *t);
 	if (!t)
@@ -94,8 +94,8 @@ static void test_results(lat_loop *loop)
 	enum { N = 2000 };
 	static test_job *jobs[N];
 	reset();
-	lat_pool *pool = lat_pool_new(4, 0, NULL);
-	CHECK(lat_pool_size(pool) == 4 && lat_pool_threads(pool) == 0);
+	lat_threads *pool = lat_threads_new(4, 0, NULL);
+	CHECK(lat_threads_size(pool) == 4 && lat_threads_started(pool) == 0);
 	for (int i = 0; i < N; i++) {
 		jobs[i] = make(pool, loop, square);
 		jobs[i]->square_of = i;
@@ -115,15 +115,15 @@ static void test_results(lat_loop *loop)
 		lat_job_abandon(&jobs[i]->job);
 	}
 	CHECK(right && atomic_load(&runs) == N && atomic_load(&drops) == N);
-	CHECK(lat_pool_threads(pool) >= 1 && lat_pool_threads(pool) <= 4 && atomic_load(&locals) >= 1);
-	lat_pool_free(pool);
+	CHECK(lat_threads_started(pool) >= 1 && lat_threads_started(pool) <= 4 && atomic_load(&locals) >= 1);
+	lat_threads_free(pool);
 	CHECK(atomic_load(&locals) == 0);
 }
 
 static void test_cancel(lat_loop *loop)
 {
 	reset();
-	lat_pool *pool = lat_pool_new(1, 0, NULL);
+	lat_threads *pool = lat_threads_new(1, 0, NULL);
 	test_job *running = make(pool, loop, hold), *waiting = make(pool, loop, square);
 	lat_job_submit(&running->job, NULL);
 	lat_job_submit(&waiting->job, NULL);
@@ -142,13 +142,13 @@ static void test_cancel(lat_loop *loop)
 	lat_job_abandon(&running->job);
 	lat_job_abandon(&waiting->job);
 	CHECK(atomic_load(&drops) == 2);
-	lat_pool_free(pool);
+	lat_threads_free(pool);
 }
 
 static void test_abandon(lat_loop *loop)
 {
 	reset();
-	lat_pool *pool = lat_pool_new(1, 0, NULL);
+	lat_threads *pool = lat_threads_new(1, 0, NULL);
 	test_job *fresh = make(pool, loop, square);
 	lat_job_abandon(&fresh->job);
 	CHECK(atomic_load(&drops) == 1);
@@ -159,21 +159,21 @@ static void test_abandon(lat_loop *loop)
 	lat_job_abandon(&waiting->job);
 	CHECK(atomic_load(&drops) == 2);
 	lat_job_abandon(&running->job); /* the pool thread drops it */
-	lat_pool_free(pool);
+	lat_threads_free(pool);
 	CHECK(atomic_load(&drops) == 3 && atomic_load(&runs) == 1);
 }
 
 static void test_close_with_running_jobs(lat_loop *loop)
 {
 	reset();
-	lat_pool *pool = lat_pool_new(2, 0, NULL);
+	lat_threads *pool = lat_threads_new(2, 0, NULL);
 	test_job *jobs[5];
 	for (int i = 0; i < 5; i++) {
 		jobs[i] = make(pool, loop, hold);
 		lat_job_submit(&jobs[i]->job, NULL);
 	}
 	wait_for_runs(2);
-	lat_pool_close(pool);
+	lat_threads_close(pool);
 	int done = 0, ran = 0;
 	for (int i = 0; i < 5; i++) {
 		done += lat_job_done(&jobs[i]->job);
@@ -183,7 +183,7 @@ static void test_close_with_running_jobs(lat_loop *loop)
 	lat_error err = {.kind = LAT_OK};
 	test_job *late = make(pool, loop, square);
 	CHECK(lat_job_submit(&late->job, &err) == LAT_E_CLOSED && err.kind == LAT_E_CLOSED);
-	lat_pool_free(pool); /* the jobs still hold its memory */
+	lat_threads_free(pool); /* the jobs still hold its memory */
 	lat_job_abandon(&late->job);
 	for (int i = 0; i < 5; i++)
 		lat_job_abandon(&jobs[i]->job);
@@ -193,7 +193,7 @@ static void test_close_with_running_jobs(lat_loop *loop)
 static void test_full_queue(lat_loop *loop)
 {
 	reset();
-	lat_pool *pool = lat_pool_new(1, 2, NULL);
+	lat_threads *pool = lat_threads_new(1, 2, NULL);
 	test_job *jobs[4];
 	for (int i = 0; i < 4; i++)
 		jobs[i] = make(pool, loop, hold);
@@ -209,7 +209,7 @@ static void test_full_queue(lat_loop *loop)
 	CHECK(jobs[3]->job.ran && jobs[2]->job.ran && !jobs[1]->job.ran);
 	for (int i = 0; i < 4; i++)
 		lat_job_abandon(&jobs[i]->job);
-	lat_pool_free(pool);
+	lat_threads_free(pool);
 }
 
 /* Owners that come and go while threads run, over and over: for TSan and ASan. */
@@ -217,7 +217,7 @@ static void test_churn(lat_loop *loop)
 {
 	reset();
 	for (int round = 0; round < 100; round++) {
-		lat_pool *pool = lat_pool_new(3, 0, NULL);
+		lat_threads *pool = lat_threads_new(3, 0, NULL);
 		test_job *jobs[20];
 		for (int i = 0; i < 20; i++) {
 			jobs[i] = make(pool, loop, i % 3 ? square : hold);
@@ -230,10 +230,10 @@ static void test_churn(lat_loop *loop)
 				lat_job_abandon(&jobs[i]->job);
 		}
 		if (round % 2)
-			lat_pool_close(pool);
+			lat_threads_close(pool);
 		for (int i = 0; i < 20; i += 2)
 			lat_job_abandon(&jobs[i]->job);
-		lat_pool_free(pool);
+		lat_threads_free(pool);
 	}
 	CHECK(atomic_load(&drops) == 2000 && atomic_load(&locals) == 0);
 }
@@ -248,7 +248,7 @@ int main(void)
 	test_full_queue(loop);
 	test_churn(loop);
 	lat_loop_free(loop);
-	lat_pool_free(NULL);
+	lat_threads_free(NULL);
 	printf("%d passed, %d failed\n", passed, failed);
 	return failed != 0;
 }

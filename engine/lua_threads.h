@@ -1,16 +1,16 @@
 /* The pool of threads of a lua_State, for bindings that hand jobs to it. Runs on the thread of its lua_State. */
-#ifndef LAT_LUA_POOL_H
-#define LAT_LUA_POOL_H
+#ifndef LAT_LUA_THREADS_H
+#define LAT_LUA_THREADS_H
 
 #include <lua.h>
 
-#include "scheduler/pool.h"
+#include "scheduler/threads.h"
 
 /* The pool of this state, as many threads as cores, made at the first call and kept in the registry. It is closed
  * when the state closes (jobs still hold its memory). Raises when it can't be made, and when the state is closing. */
-lat_pool *lat_lua_pool(lua_State *L);
+lat_threads *lat_lua_threads(lua_State *L);
 
 /* Pushes a userdata that owns a pool of its own (threads 0: as many as cores). Raises when it can't be made. */
-lat_pool *lat_lua_new_pool(lua_State *L, size_t threads);
+lat_threads *lat_lua_new_threads(lua_State *L, size_t threads);
 
 #endif
