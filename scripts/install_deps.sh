@@ -54,6 +54,7 @@ need_group() {
 		need_lua_module busted.core lua-busted
 		need_command busted lua-busted
 		need_lua_module socket lua-socket
+		need_lua_module zlib lua-zlib # gzip in the model server
 		need_command nghttpx nghttp2-proxy
 		need_command openssl openssl
 		;;

@@ -19,6 +19,11 @@ for key in ([[model messages max_tokens system tools tool_choice stream stop_seq
 	REQUEST_KEYS[key] = true
 end
 
+local TOOL_KEYS = {
+	name = true, description = true, input_schema = true, cache_control = true, type = true, strict = true,
+	eager_input_streaming = true, input_examples = true, defer_loading = true, allowed_callers = true,
+}
+
 local BLOCK_KEYS = {
 	text = "type text cache_control citations",
 	image = "type source cache_control",
@@ -364,8 +369,7 @@ local function check_tool(tool, path, state)
 	if schema.required ~= nil then
 		need(schema.required, path .. ".input_schema.required", "array")
 	end
-	no_extra(tool, { name = true, description = true, input_schema = true, cache_control = true, type = true, strict = true,
-		eager_input_streaming = true, input_examples = true, defer_loading = true, allowed_callers = true }, path)
+	no_extra(tool, TOOL_KEYS, path)
 	return name
 end
 

@@ -6,6 +6,7 @@
 local writer = {}
 
 local WRITE_BYTES = 65536 -- of the body in one write when nothing asks for smaller pieces
+local MAX_RANDOM_PIECE_BYTES = 64
 
 local REASONS = {
 	[200] = "OK", [201] = "Created", [204] = "No Content", [301] = "Moved Permanently", [302] = "Found",
@@ -32,28 +33,41 @@ local function corrupt(body, fault)
 	return body:sub(1, offset) .. value .. body:sub(offset + #value + 1)
 end
 
--- Offsets at which to split, in rising order, from `split` = n | "every_byte" | {offsets} | "random:SEED".
-local function split_points(split, size)
+-- An own generator (Knuth's MMIX constants), so that a seed means the same on every machine.
+local function random_points(seed, size)
+	local points, state, at = {}, seed, 0
+	while true do
+		state = state * 6364136223846793005 + 1442695040888963407
+		at = at + 1 + (state >> 33) % MAX_RANDOM_PIECE_BYTES
+		if at >= size then
+			return points
+		end
+		points[#points + 1] = at
+	end
+end
+
+local function event_ends(body)
+	local points = {}
+	for at in body:gmatch("\n\n()") do
+		points[#points + 1] = at - 1
+	end
+	return points
+end
+
+-- Offsets at which to split, from `split` = n | "every_byte" | "events" | {offsets} | "random:SEED".
+local function split_points(split, body)
+	local points, size = {}, #body
+	local seed = type(split) == "string" and split:match("^random:(%-?%d+)$")
 	if type(split) == "table" then
 		return split
-	end
-	local points = {}
-	local seed = type(split) == "string" and split:match("^random:(%-?%d+)$")
-	if seed then
-		-- an own generator (Knuth's MMIX constants), so that a seed means the same on every machine
-		local state, at = math.tointeger(tonumber(seed)), 0
-		while true do
-			state = state * 6364136223846793005 + 1442695040888963407
-			at = at + 1 + (state >> 33) % 64
-			if at >= size then
-				return points
-			end
-			points[#points + 1] = at
-		end
+	elseif split == "events" then
+		return event_ends(body)
+	elseif seed then
+		return random_points(math.tointeger(tonumber(seed)), size)
 	end
 	local step = split == "every_byte" and 1 or split
 	if math.type(step) ~= "integer" or step < 1 then
-		error('split: expected a number of bytes, "every_byte", "random:SEED" or a list of offsets', 0)
+		error('split: expected a number of bytes, "every_byte", "events", "random:SEED" or a list of offsets', 0)
 	end
 	for at = step, size - 1, step do
 		points[#points + 1] = at
@@ -64,7 +78,7 @@ end
 -- The body as pieces, each with where it ends; cut and stall offsets are ends of pieces too.
 local function cut_into_pieces(body, options)
 	local marks = { [#body] = true }
-	for _, at in ipairs(split_points(options.split or WRITE_BYTES, #body)) do
+	for _, at in ipairs(split_points(options.split or WRITE_BYTES, body)) do
 		marks[at] = true
 	end
 	local last = math.min(options.cut_at or #body, #body)
