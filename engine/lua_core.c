@@ -11,6 +11,7 @@ LAT_EXPORT int luaopen_lattice_core(lua_State *L)
 	lat_lua_open_json(L);
 	lat_lua_open_loop(L);
 	lat_lua_open_batch(L);
+	lat_lua_open_process(L);
 	lat_lua_open_http(L);
 	return 1;
 }
