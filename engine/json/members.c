@@ -1,8 +1,8 @@
 /* Duplicate keys of an object: few members are compared in pairs, many through a hash table that lives during
  * the call. Pure; any thread.
  *
- * The hash is SipHash-1-3 (Aumasson and Bernstein, 2012) with the kernel's random bytes for this process as its
- * key: a text made to collide can't turn a million keys into a trillion comparisons. */
+ * The hash is SipHash-1-3 (Aumasson and Bernstein, 2012) with the kernel's random bytes for this process as
+ * its key: a text made to collide can't turn a million keys into a trillion comparisons. */
 #include "json/members.h"
 
 #include <stdlib.h>
@@ -69,8 +69,10 @@ static inline void sip_word(sip *s, uint64_t word)
 static uint64_t hash_key(const uint64_t secret[2], const lat_value *key)
 {
 	sip s = {
-		secret[0] ^ 0x736f6d6570736575u, secret[1] ^ 0x646f72616e646f6du,
-		secret[0] ^ 0x6c7967656e657261u, secret[1] ^ 0x7465646279746573u,
+		secret[0] ^ 0x736f6d6570736575u,
+		secret[1] ^ 0x646f72616e646f6du,
+		secret[0] ^ 0x6c7967656e657261u,
+		secret[1] ^ 0x7465646279746573u,
 	};
 	const char *p = key->u.s;
 	size_t left = key->len;

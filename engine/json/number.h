@@ -4,8 +4,8 @@
 
 #include "base/value.h"
 
-/* Reads the literal at *at ('-' or a digit stands there). On success *at is behind it; on failure at the bad byte
- * and *why says what is wrong: LAT_E_SYNTAX, or LAT_E_LIMIT for a number past the range of a double. */
+/* Reads the literal at *at ('-' or a digit stands there). On success *at is behind it; on failure at the bad
+ * byte and *why says what is wrong: LAT_E_SYNTAX, or LAT_E_LIMIT for a number past the range of a double. */
 lat_status lat_json_read_number(const char **at, const char *end, lat_value *out, const char **why);
 
 enum { LAT_JSON_DOUBLE_CHARS = 32 }; /* room for any double, and a NUL */

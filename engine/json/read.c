@@ -31,8 +31,8 @@ typedef struct {
 } reader;
 
 /* Readers of parts return the place behind what they took, or NULL after fail(). */
-__attribute__((format(printf, 4, 5), cold)) static const char *fail(reader *r, const char *at, lat_status kind,
-                                                                    const char *format, ...)
+__attribute__((format(printf, 4, 5), cold)) static const char *fail(reader *r, const char *at,
+                                                                    lat_status kind, const char *format, ...)
 {
 	r->status = kind;
 	if (r->err) {
@@ -204,8 +204,8 @@ static const char *closing_quote(const char *p, const char *end)
 	return p < end ? p : end;
 }
 
-/* A string that has escapes: start is its first byte, p the first backslash. No escape means more bytes than it
- * is written with, so the written length is room enough. */
+/* A string that has escapes: start is its first byte, p the first backslash. No escape means more bytes than
+ * it is written with, so the written length is room enough. */
 static const char *string_with_escapes(reader *r, const char *start, const char *p, lat_value *out)
 {
 	char *bytes = lat_arena_alloc(r->arena, (size_t)(closing_quote(p, r->end) - start));
@@ -365,7 +365,8 @@ static inline const char *value(reader *r, const char *p, bool *whole)
 	}
 }
 
-/* Behind a finished value: takes closing brackets, and the comma (and key) before the next value, if one is due. */
+/* Behind a finished value: takes closing brackets, and the comma (and key) before the next value, if one is
+ * due. */
 static inline const char *behind_value(reader *r, const char *p, bool *more)
 {
 	for (*more = true; r->depth > 0;) {
@@ -405,8 +406,12 @@ lat_status lat_json_read(lat_arena *arena, const char *text, size_t len, const l
 	unsigned max_depth = options && options->max_depth ? options->max_depth : LAT_JSON_DEFAULT_DEPTH;
 	if (max_bytes > UINT32_MAX)
 		max_bytes = UINT32_MAX; /* lat_value.len has 32 bits */
-	if (len > max_bytes)
-		return lat_fail(err, LAT_E_LIMIT, "the text has %zu bytes, at most %zu are allowed", len, max_bytes);
+	if (len > max_bytes) {
+		lat_fail(err, LAT_E_LIMIT, "the text has %zu bytes, at most %zu are allowed", len, max_bytes);
+		if (err)
+			err->offset = max_bytes;
+		return LAT_E_LIMIT;
+	}
 	reader r;
 	r.text = text ? text : "";
 	r.end = r.text + len;

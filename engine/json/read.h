@@ -1,10 +1,11 @@
 /* JSON text to a lat_value tree: one strict pass (RFC 8259, UTF-8 by RFC 3629), no recursion on the C stack.
  *
- * Rejects what the RFC rejects, invalid UTF-8, lone surrogates written as \uD800, a BOM, text behind the value,
- * nesting past max_depth and texts past max_bytes. Duplicate keys: the last wins, in the first one's place.
- * Integer literals that fit int64 are LAT_INT; longer ones the nearest double with LAT_V_WIDE_INT; numbers past the
- * range of a double are LAT_E_LIMIT. No tree is deeper than LAT_JSON_DEFAULT_DEPTH, whatever max_depth asks for, so
- * walkers of trees may recurse. Texts past 4 GiB are refused, whatever max_bytes asks for.
+ * Rejects what the RFC rejects, invalid UTF-8, lone surrogates written as \uD800, a BOM, text behind the
+ * value, nesting past max_depth and texts past max_bytes. Duplicate keys: the last wins, in the first one's
+ * place. Integer literals that fit int64 are LAT_INT; longer ones the nearest double with LAT_V_WIDE_INT;
+ * numbers past the range of a double are LAT_E_LIMIT. No tree is deeper than LAT_JSON_DEFAULT_DEPTH, whatever
+ * max_depth asks for, so walkers of trees may recurse. Texts past 4 GiB are refused, whatever max_bytes asks
+ * for.
  *
  * The tree lives in *arena; strings without escapes are views into `text`, which must outlive the tree
  * (unless LAT_JSON_COPY_STRINGS is given). Pure; any thread. */

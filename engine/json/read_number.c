@@ -1,9 +1,9 @@
 /* Number literal → int64 or the nearest double. Owns nothing; pure; any thread.
  *
- * Most literals need no library: up to 19 digits fit a uint64, and m × 10^e with m < 2^53 and |e| ≤ 22 takes one
- * rounding (both operands are exact), so it is the nearest double (Clinger, "How to read floating point numbers
- * accurately", 1990). The others go through strtod as digits and exponent without a point: the point is the only
- * thing there that a locale could change. */
+ * Most literals need no library: up to 19 digits fit a uint64, and m × 10^e with m < 2^53 and |e| ≤ 22 takes
+ * one rounding (both operands are exact), so it is the nearest double (Clinger, "How to read floating point
+ * numbers accurately", 1990). The others go through strtod as digits and exponent without a point: the point
+ * is the only thing there that a locale could change. */
 #include "json/number.h"
 
 #include <float.h>
@@ -97,8 +97,8 @@ static const char *split(const char *p, const char *end, literal *n, const char 
 	return p;
 }
 
-/* The first KEPT_DIGITS significant digits and an exponent; a 1 behind them stands for all that was cut, which
- * is enough to tell which side of a halfway point the number is on. */
+/* The first KEPT_DIGITS significant digits and an exponent; a 1 behind them stands for all that was cut,
+ * which is enough to tell which side of a halfway point the number is on. */
 static double slow_double(const literal *n)
 {
 	char text[KEPT_DIGITS + 32];

@@ -13,9 +13,9 @@ static inline int lat_json_is_plain(unsigned char c)
 	return c >= 0x20 && c < 0x80 && c != '"' && c != '\\';
 }
 
-/* The first byte at or behind p that isn't plain ASCII text: a quote, a backslash, a control byte, a byte past
- * 0x7f; or end. Eight bytes at a time: the subtractions set the top bit of a byte that is a quote, a backslash or
- * under 0x20; a borrow can only reach bytes behind such a one, so the first mark is right. */
+/* The first byte at or behind p that isn't plain ASCII text: a quote, a backslash, a control byte, a byte
+ * past 0x7f; or end. Eight bytes at a time: the subtractions set the top bit of a byte that is a quote, a
+ * backslash or under 0x20; a borrow can only reach bytes behind such a one, so the first mark is right. */
 static inline const char *lat_json_plain_end(const char *p, const char *end)
 {
 	while (end - p >= 8) {

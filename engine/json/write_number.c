@@ -1,8 +1,8 @@
 /* Double → the shortest decimal that reads back as the same double. Owns nothing; pure; any thread.
  *
- * Most doubles in the world are short decimals: m / 10^k with m < 10^15. Both are exact then, the division rounds
- * once, as a reader does; so m / 10^k == d proves that "m × 10^-k" reads back as d, and the smallest such k has
- * the fewest digits. The rest asks printf for 16 digits and then 17, which always do. */
+ * Most doubles in the world are short decimals: m / 10^k with m < 10^15. Both are exact then, the division
+ * rounds once, as a reader does; so m / 10^k == d proves that "m × 10^-k" reads back as d, and the smallest
+ * such k has the fewest digits. The rest asks printf for 16 digits and then 17, which always do. */
 #include "json/number.h"
 
 #include <float.h>
@@ -12,10 +12,10 @@
 #include <string.h>
 
 enum {
-	MAX_DIGITS = 17,      /* DBL_DECIMAL_DIG */
-	SHORT_POWER = 22,     /* 10^22 is the largest exact power of ten */
+	MAX_DIGITS = 17,       /* DBL_DECIMAL_DIG */
+	SHORT_POWER = 22,      /* 10^22 is the largest exact power of ten */
 	FIRST_POSITIONAL = -5, /* 0.00001; smaller: 1e-6 */
-	LAST_POSITIONAL = 15, /* 1000000000000000.0; larger: 1e16 */
+	LAST_POSITIONAL = 15,  /* 1000000000000000.0; larger: 1e16 */
 };
 
 /* value = 0.d1d2d3… × 10^point */
@@ -82,8 +82,8 @@ static void strip_zeros(decimal *dec)
 		dec->count--;
 }
 
-/* Whether `digits` digits are enough. Where the nearest decimal doesn't read back, the next one above may: on a tie, and under
- * a power of two, where doubles lie closer. */
+/* Whether `digits` digits are enough. Where the nearest decimal doesn't read back, the next one above may: on
+ * a tie, and under a power of two, where doubles lie closer. */
 static bool read_back_with(decimal *out, double d, int digits)
 {
 	rounded(out, d, digits);
@@ -157,7 +157,8 @@ size_t lat_json_format_double(char out[LAT_JSON_DOUBLE_CHARS], double d)
 		decimal dec;
 		shortest(&dec, fabs(d));
 		int exponent = dec.point - 1;
-		q = exponent < FIRST_POSITIONAL || exponent > LAST_POSITIONAL ? scientific(q, &dec) : positional(q, &dec);
+		q = exponent < FIRST_POSITIONAL || exponent > LAST_POSITIONAL ? scientific(q, &dec)
+		                                                              : positional(q, &dec);
 	}
 	*q = '\0';
 	return (size_t)(q - out);
