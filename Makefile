@@ -74,6 +74,7 @@ $(BUILD)/spec/c/%_test: spec/c/%_test.c $(LIB)
 
 # This one has Lua and the bindings inside, and its own malloc before theirs.
 WRAPPED := malloc calloc realloc free strdup strndup
+$(BUILD)/spec/c/http_test: LDFLAGS += $(WRAPPED:%=-Wl,--wrap=%)
 $(BUILD)/spec/c/alloc_failure_test: spec/c/alloc_failure_test.c scripts/bench/reply_server.c $(BIND_OBJ) $(LIB)
 	@mkdir -p $(@D)
 	$(call say,CC,$<)
@@ -134,11 +135,12 @@ bench: ## install what is missing, measure beside the floor; writes build/bench.
 bench-tools: $(BENCH)
 
 $(BUILD)/bench/serve: scripts/bench/reply_server.c scripts/bench/reply_server.h
+$(BUILD)/bench/transport_threads: scripts/bench/reply_server.c scripts/bench/reply_server.h $(LIB)
 $(BUILD)/bench/%: scripts/bench/%.c Makefile | $(BUILD)/.tools
 	@mkdir -p $(@D)
 	$(call say,CC,$<)
-	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(call pkg,--cflags libcjson) -o $@ $(filter %.c,$^) $(LDFLAGS) \
-		$(call pkg,--libs libcurl libcjson)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(call pkg,--cflags libcjson) -o $@ $(filter %.c %.a,$^) $(LDFLAGS) \
+		$(call pkg,--libs libcjson) $(CORE_LIBS)
 
 .PHONY: lint
 lint: ## install what is missing, check style, warnings, hardening, exports and docs

@@ -33,7 +33,6 @@ typedef struct {
 struct lat_loop {
 	size_t holds;
 	int epoll_fd, wake_fd;
-	bool lacks_pwait2; /* the kernel has no epoll_pwait2 */
 	uint64_t last_id, last_order;
 	op_list ready;
 
@@ -357,17 +356,27 @@ static void hand_out(lat_loop *loop, int n)
 
 /* ---- turning ---- */
 
+static pthread_once_t probe_once = PTHREAD_ONCE_INIT;
+static bool has_pwait2; /* written once, by probe */
+
+static void probe(void)
+{
+	struct epoll_event event;
+	has_pwait2 = epoll_pwait2(-1, &event, 1, &(struct timespec){0, 0}, NULL) < 0 && errno == EBADF;
+}
+
+/* In nanoseconds where the kernel can (Linux 5.11, unless a sandbox forbids it), else in milliseconds, rounded up:
+ * no timer fires early. */
 static int poll_epoll(lat_loop *loop, int64_t timeout_ns)
 {
-	if (timeout_ns > 0 && !loop->lacks_pwait2) {
+	if (timeout_ns > 0) {
+		pthread_once(&probe_once, probe);
 		struct timespec limit = {.tv_sec = timeout_ns / NS_PER_S, .tv_nsec = timeout_ns % NS_PER_S};
-		int n = epoll_pwait2(loop->epoll_fd, loop->batch, EVENTS_MAX, &limit, NULL);
-		if (n >= 0 || errno == EINTR)
-			return n;
-		loop->lacks_pwait2 = true; /* before Linux 5.11, or forbidden in this sandbox */
+		if (has_pwait2)
+			return epoll_pwait2(loop->epoll_fd, loop->batch, EVENTS_MAX, &limit, NULL);
 	}
-	int64_t ms = timeout_ns < 0 ? -1 : (timeout_ns + NS_PER_MS - 1) / NS_PER_MS; /* up: never too early */
 	const int64_t longest_ms = 24 * 3600 * 1000;
+	int64_t ms = timeout_ns < 0 ? -1 : timeout_ns / NS_PER_MS + (timeout_ns % NS_PER_MS != 0);
 	return epoll_wait(loop->epoll_fd, loop->batch, EVENTS_MAX, (int)(ms > longest_ms ? longest_ms : ms));
 }
 

@@ -24,13 +24,13 @@ struct lat_http {
 
 	lat_timer timer; /* the nearest of the limits, looked at again when it fires */
 	int64_t timeout_ns, idle_ns, connect_ns;
-	int64_t start_ns, hop_ns, activity_ns;
+	int64_t start_ns, connect_start_ns, activity_ns;
 
 	lat_buf head;
 	int status; /* of the head that is coming or came */
 	size_t received, max_reply;
-	unsigned redirects_left;
-	bool connected, got_bytes, head_done, redirecting, paused, done;
+	unsigned max_redirects, redirects;
+	bool got_bytes, head_done, redirecting, paused, done;
 	lat_error why; /* why a callback stopped it */
 };
 
@@ -74,8 +74,13 @@ static const char *place(const lat_http *http, char *out, size_t cap)
 static const lat_error *explain(lat_http *http, CURLcode code)
 {
 	char where[300];
-	if (code == CURLE_OK)
+	if (code == CURLE_OK && http->head_done)
 		return NULL;
+	if (code == CURLE_OK) { /* libcurl takes header fields that break off for the end of them */
+		lat_fail(&http->why, LAT_E_IO, "request to %s failed: the reply was cut in its header fields",
+		         place(http, where, sizeof where));
+		return &http->why;
+	}
 	if (http->why.kind != LAT_OK)
 		return &http->why;
 	if (code == CURLE_OUT_OF_MEMORY) {
@@ -90,16 +95,21 @@ static const lat_error *explain(lat_http *http, CURLcode code)
 
 /* ---- time limits ---- */
 
+static bool is_connecting(const lat_http *http)
+{
+	return http->job.phase == LAT_POOL_RESOLVING || http->job.phase == LAT_POOL_CONNECTING;
+}
+
 static int64_t nearest_limit(const lat_http *http)
 {
-	int64_t due = INT64_MAX / 2;
+	int64_t due = INT64_MAX / 2, limit = due;
 	if (http->timeout_ns)
 		due = http->start_ns + http->timeout_ns;
-	if (!http->connected && http->hop_ns + http->connect_ns < due)
-		due = http->hop_ns + http->connect_ns;
-	if (http->connected && http->idle_ns && !http->paused && http->activity_ns + http->idle_ns < due)
-		due = http->activity_ns + http->idle_ns;
-	return due;
+	if (is_connecting(http))
+		limit = http->connect_start_ns + http->connect_ns;
+	else if (http->job.phase == LAT_POOL_CONNECTED && http->idle_ns && !http->paused)
+		limit = http->activity_ns + http->idle_ns;
+	return limit < due ? limit : due;
 }
 
 /* Armed from start to end, if need be for a day that never comes: so moving it can't fail. */
@@ -115,7 +125,7 @@ static void fail_late(lat_http *http, int64_t now)
 	if (http->timeout_ns && now >= http->start_ns + http->timeout_ns)
 		lat_fail(&http->why, LAT_E_TIMEOUT, "no complete reply from %s within %lld ms", where,
 		         (long long)(http->timeout_ns / NS_PER_MS));
-	else if (!http->connected && now >= http->hop_ns + http->connect_ns)
+	else if (is_connecting(http))
 		lat_fail(&http->why, LAT_E_TIMEOUT, "no connection to %s within %lld ms", where,
 		         (long long)(http->connect_ns / NS_PER_MS));
 	else
@@ -129,8 +139,6 @@ static void time_is_up(lat_timer *timer)
 {
 	lat_http *http = (lat_http *)((char *)timer - offsetof(lat_http, timer));
 	int64_t now = lat_now_ns();
-	if (!http->job.connecting && !http->connected)
-		http->hop_ns = now; /* still queued behind the bound on connections: not the server's fault */
 	if (now >= nearest_limit(http))
 		fail_late(http, now);
 	else
@@ -144,17 +152,15 @@ static lat_http *of(void *user)
 	return (lat_http *)((lat_handle *)user)->job;
 }
 
-static int on_connected(void *user, char *remote, char *local, int remote_port, int local_port)
+static void on_moved(lat_pool_job *job)
 {
-	(void)remote;
-	(void)local;
-	(void)remote_port;
-	(void)local_port;
-	lat_http *http = of(user);
-	http->connected = true;
+	lat_http *http = (lat_http *)job;
 	http->activity_ns = lat_now_ns();
-	arm(http, NULL); /* another limit counts from here on */
-	return CURL_PREREQFUNC_OK;
+	if (job->phase == LAT_POOL_CONNECTED)
+		http->connect_start_ns = 0; /* should it be found dead, another is tried */
+	else if (!http->connect_start_ns)
+		http->connect_start_ns = http->activity_ns; /* looking up the name is part of connecting */
+	arm(http, NULL);
 }
 
 static size_t on_read(char *dst, size_t size, size_t n, void *user)
@@ -184,7 +190,7 @@ static void head_complete(lat_http *http)
 	size_t len;
 	http->head_done = true;
 	http->redirecting =
-		http->redirects_left > 0 && is_redirect(http->status) && lat_head_get(&head, "location", &len);
+		http->max_redirects > 0 && is_redirect(http->status) && lat_head_get(&head, "location", &len);
 	if (!http->redirecting && http->sink.head)
 		http->sink.head(http->sink.self, &head);
 }
@@ -253,8 +259,8 @@ static lat_status start_hop(lat_http *http, lat_error *err)
 	lat_status status = lat_request_load(&http->request, http->handle, err);
 	if (status != LAT_OK)
 		return status;
-	http->hop_ns = http->activity_ns = lat_now_ns();
-	http->connected = http->job.connecting = http->head_done = http->redirecting = false;
+	http->connect_start_ns = 0;
+	http->head_done = http->redirecting = false;
 	http->received = 0;
 	lat_buf_clear(&http->head);
 	status = arm(http, err);
@@ -263,13 +269,15 @@ static lat_status start_hop(lat_http *http, lat_error *err)
 
 static lat_status follow(lat_http *http)
 {
+	if (http->redirects++ == http->max_redirects)
+		return lat_fail(&http->why, LAT_E_LIMIT, "the server redirected more than %u times",
+		                http->max_redirects);
 	lat_head head = {http->status, http->head.data, http->head.len};
 	size_t len = 0;
 	const char *value = lat_head_get(&head, "location", &len);
 	char *location = value ? strndup(value, len) : NULL;
 	if (!location)
 		return lat_fail_nomem(&http->why);
-	http->redirects_left--;
 	lat_status status = lat_request_redirect(&http->request, http->status, location, &http->why);
 	free(location);
 	if (status != LAT_OK)
@@ -317,9 +325,7 @@ static bool set_callbacks(lat_handle *handle)
 	       curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, on_header) == CURLE_OK &&
 	       curl_easy_setopt(curl, CURLOPT_HEADERDATA, handle) == CURLE_OK &&
 	       curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_data) == CURLE_OK &&
-	       curl_easy_setopt(curl, CURLOPT_WRITEDATA, handle) == CURLE_OK &&
-	       curl_easy_setopt(curl, CURLOPT_PREREQFUNCTION, on_connected) == CURLE_OK &&
-	       curl_easy_setopt(curl, CURLOPT_PREREQDATA, handle) == CURLE_OK;
+	       curl_easy_setopt(curl, CURLOPT_WRITEDATA, handle) == CURLE_OK;
 }
 
 /* What is the same for every request. Certificates are verified by default, and nothing here turns that off. */
@@ -361,13 +367,14 @@ lat_http *lat_http_start(lat_pool *pool, const lat_http_request *request, const 
 	http->pool = pool;
 	http->sink = *sink;
 	http->job.done = on_done;
+	http->job.moved = on_moved;
 	http->timer.fire = time_is_up;
 	http->timeout_ns = bounded(request->timeout_ns);
 	http->idle_ns = bounded(request->idle_timeout_ns);
 	http->connect_ns =
 		bounded(request->connect_timeout_ns ? request->connect_timeout_ns : LAT_HTTP_CONNECT_NS);
 	http->max_reply = request->max_reply_bytes;
-	http->redirects_left = request->max_redirects;
+	http->max_redirects = request->max_redirects;
 	http->start_ns = lat_now_ns();
 	if (lat_request_make(&http->request, request, err) == LAT_OK &&
 	    (http->handle = lat_pool_borrow(pool, &http->job, err)) != NULL && start_hop(http, err) == LAT_OK)

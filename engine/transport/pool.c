@@ -4,8 +4,9 @@
  *
  * System calls are what a small exchange costs most, so a connection that falls idle stays in epoll: libcurl says
  * "remove" after each reply and "add" at the next request, but only a socket that becomes readable meanwhile (its
- * peer has hung up) is really taken out. That holds for sockets that we open and close for libcurl; its others
- * (the resolver's wake-up) go in and out as it says. */
+ * peer has hung up) is really taken out. That holds for sockets of connections that stand, since those are closed
+ * by close_socket; libcurl closes others without a word (the resolver's wake-up, a connection that doesn't come
+ * about, the slower one of two tries), so they leave epoll as it says. */
 #include "transport/pool.h"
 
 #include <errno.h>
@@ -30,7 +31,7 @@ typedef struct {
 	lat_watch watch; /* first */
 	lat_pool *pool;
 	unsigned wanted; /* what libcurl waits for; 0: nothing, the watch is only kept */
-	bool ours;       /* opened by open_socket, and not closed yet */
+	bool ours;       /* opened by open_socket */
 } socket_slot;
 
 struct lat_pool {
@@ -43,7 +44,8 @@ struct lat_pool {
 	size_t slot_cap;
 	lat_handle *idle;
 	size_t idle_count;
-	int active;     /* handles in the multi */
+	lat_handle *active; /* in the multi */
+	int active_count;
 	bool finishing; /* inside finish_done */
 	lat_pool_job *deaf;
 };
@@ -100,44 +102,72 @@ static socket_slot *get_slot(lat_pool *pool, curl_socket_t fd)
 }
 
 /* Nobody would wake this transfer: it fails as soon as we are out of libcurl. */
-static void mark_deaf(lat_pool *pool, CURL *curl)
+static void mark_deaf(lat_pool *pool, lat_pool_job *job)
+{
+	if (!job || job->deaf)
+		return;
+	job->deaf = true;
+	job->next_deaf = pool->deaf;
+	pool->deaf = job;
+}
+
+static lat_handle *handle_of(CURL *curl)
 {
 	lat_handle *handle = NULL;
 	curl_easy_getinfo(curl, CURLINFO_PRIVATE, (char **)&handle);
-	if (!handle || !handle->job || handle->job->deaf)
-		return;
-	handle->job->deaf = true;
-	handle->job->next_deaf = pool->deaf;
-	pool->deaf = handle->job;
+	return handle;
+}
+
+/* Does this socket, which libcurl lets go, carry a connection that stands? Of two that were tried, either may. */
+static bool may_stay(const socket_slot *slot, const lat_pool_job *job)
+{
+	return slot->ours && job && job->phase == LAT_POOL_CONNECTED && job->sockets <= 1;
+}
+
+static void unwatch(socket_slot *slot)
+{
+	lat_watch_remove(slot->pool->loop, &slot->watch);
+	slot->wanted = 0;
+	slot->ours = false;
 }
 
 static int on_socket(CURL *curl, curl_socket_t fd, int what, void *user, void *unused)
 {
 	lat_pool *pool = user;
+	lat_pool_job *job = handle_of(curl)->job;
 	(void)unused;
 	if (what == CURL_POLL_REMOVE) {
 		socket_slot *slot = find_slot(pool, fd);
-		if (slot)
+		if (slot && may_stay(slot, job))
 			slot->wanted = 0;
-		if (slot && !slot->ours)
-			lat_watch_remove(pool->loop, &slot->watch);
+		else if (slot)
+			unwatch(slot);
 		return 0;
 	}
 	socket_slot *slot = get_slot(pool, fd);
 	unsigned wanted = (what & CURL_POLL_IN ? LAT_READABLE : 0) | (what & CURL_POLL_OUT ? LAT_WRITABLE : 0);
+	if (slot && job && job->phase == LAT_POOL_RESOLVING)
+		slot->ours = false;
 	if (slot && lat_watch_set(pool->loop, &slot->watch, wanted, NULL) == LAT_OK)
 		slot->wanted = wanted;
 	else
-		mark_deaf(pool, curl);
+		mark_deaf(pool, job);
 	return 0; /* -1 would spoil the whole multi */
+}
+
+static void enter_phase(lat_pool_job *job, lat_pool_phase phase)
+{
+	if (!job || job->phase == phase)
+		return;
+	job->phase = phase;
+	job->moved(job);
 }
 
 static curl_socket_t open_socket(void *user, curlsocktype purpose, struct curl_sockaddr *address)
 {
 	lat_handle *handle = user;
 	(void)purpose;
-	if (handle->job)
-		handle->job->connecting = true;
+	enter_phase(handle->job, LAT_POOL_CONNECTING);
 	int fd = socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
 	if (fd < 0)
 		return CURL_SOCKET_BAD;
@@ -147,35 +177,65 @@ static curl_socket_t open_socket(void *user, curlsocktype purpose, struct curl_s
 		errno = ENOMEM;
 		return CURL_SOCKET_BAD;
 	}
-	lat_watch_remove(handle->pool->loop, &slot->watch); /* of a namesake that went without a word */
-	slot->wanted = 0;
 	slot->ours = true;
+	if (handle->job)
+		handle->job->sockets++;
 	return fd;
 }
 
 static int close_socket(void *user, curl_socket_t fd)
 {
-	lat_pool *pool = user;
-	socket_slot *slot = find_slot(pool, fd);
-	if (slot) {
-		lat_watch_remove(pool->loop, &slot->watch);
-		slot->wanted = 0;
-		slot->ours = false;
-	}
+	socket_slot *slot = find_slot(user, fd);
+	if (slot)
+		unwatch(slot);
 	return close(fd);
 }
 
 static int on_resolve(void *resolver, void *reserved, void *user)
 {
-	lat_handle *handle = user;
 	(void)resolver;
 	(void)reserved;
-	if (handle->job)
-		handle->job->connecting = true;
+	enter_phase(((lat_handle *)user)->job, LAT_POOL_RESOLVING);
 	return 0;
 }
 
+static int on_connected(void *user, char *remote, char *local, int remote_port, int local_port)
+{
+	(void)remote;
+	(void)local;
+	(void)remote_port;
+	(void)local_port;
+	enter_phase(((lat_handle *)user)->job, LAT_POOL_CONNECTED);
+	return CURL_PREREQFUNC_OK;
+}
+
 /* ---- driving ---- */
+
+static void activate(lat_handle *handle)
+{
+	lat_pool *pool = handle->pool;
+	handle->active = true;
+	handle->prev = NULL;
+	handle->next = pool->active;
+	if (handle->next)
+		handle->next->prev = handle;
+	pool->active = handle;
+	pool->active_count++;
+}
+
+static void deactivate(lat_handle *handle)
+{
+	lat_pool *pool = handle->pool;
+	curl_multi_remove_handle(pool->multi, handle->curl);
+	handle->active = false;
+	if (handle->prev)
+		handle->prev->next = handle->next;
+	else
+		pool->active = handle->next;
+	if (handle->next)
+		handle->next->prev = handle->prev;
+	pool->active_count--;
+}
 
 static void finish_done(lat_pool *pool)
 {
@@ -187,11 +247,8 @@ static void finish_done(lat_pool *pool)
 		if (m->msg != CURLMSG_DONE)
 			continue;
 		CURLcode code = m->data.result; /* m dies with the next call */
-		lat_handle *handle = NULL;
-		curl_easy_getinfo(m->easy_handle, CURLINFO_PRIVATE, (char **)&handle);
-		curl_multi_remove_handle(pool->multi, m->easy_handle);
-		pool->active--;
-		handle->active = false;
+		lat_handle *handle = handle_of(m->easy_handle);
+		deactivate(handle);
 		handle->job->done(handle->job, code);
 	}
 	while (pool->deaf) {
@@ -203,13 +260,23 @@ static void finish_done(lat_pool *pool)
 	pool->finishing = false;
 }
 
+/* Runs libcurl. When it lacks memory for its table of sockets, it doesn't say for which transfer, and would divide
+ * by zero the next time it looks at that one: all that are under way fail at once, and none is looked at again. */
+static void run_multi(lat_pool *pool, curl_socket_t fd, int bits, int *running)
+{
+	*running = pool->active_count;
+	if (!pool->deaf && curl_multi_socket_action(pool->multi, fd, bits, running) == CURLM_OUT_OF_MEMORY)
+		for (lat_handle *handle = pool->active; handle; handle = handle->next)
+			mark_deaf(pool, handle->job);
+}
+
 /* Runs libcurl, then tells those that are done; whoever is told last may free the pool. */
 static void act(lat_pool *pool, curl_socket_t fd, int bits)
 {
 	int running;
 	pool->holds++;
-	curl_multi_socket_action(pool->multi, fd, bits, &running);
-	if (running < pool->active || pool->deaf)
+	run_multi(pool, fd, bits, &running);
+	if (running < pool->active_count || pool->deaf)
 		finish_done(pool);
 	lat_pool_free(pool);
 }
@@ -241,16 +308,17 @@ lat_status lat_pool_start(lat_handle *handle, lat_error *err)
 {
 	lat_pool *pool = handle->pool;
 	handle->error[0] = '\0';
+	handle->job->phase = LAT_POOL_QUEUED;
+	handle->job->sockets = 0;
 	CURLMcode code = curl_multi_add_handle(pool->multi, handle->curl);
 	if (code != CURLM_OK)
 		return code == CURLM_OUT_OF_MEMORY
 		           ? lat_fail_nomem(err)
 		           : lat_fail(err, LAT_E_IO, "can't start a request: %s", curl_multi_strerror(code));
-	pool->active++;
-	handle->active = true;
+	activate(handle);
 	int running;
-	curl_multi_socket_action(pool->multi, CURL_SOCKET_TIMEOUT, 0, &running);
-	if (running < pool->active || pool->deaf)
+	run_multi(pool, CURL_SOCKET_TIMEOUT, 0, &running);
+	if (running < pool->active_count || pool->deaf)
 		arm_after_ms(pool, 0); /* told in a turn, not under the feet of the caller */
 	return LAT_OK;
 }
@@ -280,6 +348,8 @@ static lat_handle *new_handle(lat_pool *pool)
 	ok = ok && curl_easy_setopt(curl, CURLOPT_CLOSESOCKETDATA, pool) == CURLE_OK;
 	ok = ok && curl_easy_setopt(curl, CURLOPT_RESOLVER_START_FUNCTION, on_resolve) == CURLE_OK;
 	ok = ok && curl_easy_setopt(curl, CURLOPT_RESOLVER_START_DATA, handle) == CURLE_OK;
+	ok = ok && curl_easy_setopt(curl, CURLOPT_PREREQFUNCTION, on_connected) == CURLE_OK;
+	ok = ok && curl_easy_setopt(curl, CURLOPT_PREREQDATA, handle) == CURLE_OK;
 	if (ok && pool->setup(handle))
 		return handle;
 	destroy_handle(handle);
@@ -306,6 +376,7 @@ static void forget_deaf(lat_pool *pool, lat_pool_job *job)
 	for (lat_pool_job **at = &pool->deaf; *at; at = &(*at)->next_deaf)
 		if (*at == job) {
 			*at = job->next_deaf;
+			job->deaf = false;
 			return;
 		}
 }
@@ -313,11 +384,8 @@ static void forget_deaf(lat_pool *pool, lat_pool_job *job)
 void lat_pool_give_back(lat_handle *handle)
 {
 	lat_pool *pool = handle->pool;
-	if (handle->active) {
-		curl_multi_remove_handle(pool->multi, handle->curl);
-		pool->active--;
-		handle->active = false;
-	}
+	if (handle->active)
+		deactivate(handle);
 	forget_deaf(pool, handle->job);
 	handle->job = NULL;
 	if (pool->idle_count < IDLE_HANDLES_MAX) {
@@ -362,10 +430,7 @@ static void destroy(lat_pool *pool)
 	if (pool->multi)
 		curl_multi_cleanup(pool->multi); /* closes the connections by close_socket */
 	for (size_t i = 0; i < pool->slot_cap; i++)
-		if (pool->slots[i]) {
-			lat_watch_remove(pool->loop, &pool->slots[i]->watch);
-			free(pool->slots[i]);
-		}
+		free(pool->slots[i]);
 	free(pool->slots);
 	lat_timer_disarm(pool->loop, &pool->timer);
 	lat_loop_free(pool->loop);

@@ -15,24 +15,33 @@
 typedef struct lat_pool lat_pool;
 typedef struct lat_handle lat_handle;
 
+typedef enum {
+	LAT_POOL_QUEUED, /* waits for a connection to be free, or for another to be tried first */
+	LAT_POOL_RESOLVING,
+	LAT_POOL_CONNECTING, /* the handshake of TLS is part of it */
+	LAT_POOL_CONNECTED   /* the request is on its way, or the reply */
+} lat_pool_phase;
+
 /* What a handle works on; embedded in a transfer. */
 typedef struct lat_pool_job lat_pool_job;
 struct lat_pool_job {
 	void (*done)(lat_pool_job *self,
-	             CURLcode code); /* the handle has left the multi; called outside libcurl */
-	bool connecting; /* the transfer has left libcurl's queue: a name is being looked up, or more */
+	             CURLcode code);       /* the handle has left the multi; called outside libcurl */
+	void (*moved)(lat_pool_job *self); /* into another phase; called inside libcurl */
+	lat_pool_phase phase;
 	/* private to pool.c */
 	lat_pool_job *next_deaf;
-	bool deaf; /* its socket couldn't be watched: no memory */
+	bool deaf;   /* its socket couldn't be watched: no memory */
+	int sockets; /* how many were opened for it */
 };
 
 /* A curl easy handle that is used again and again: what is the same for every request is set once. */
 struct lat_handle {
 	CURL *curl;
 	lat_pool *pool;
-	lat_pool_job *job; /* NULL: idle */
-	lat_handle *next;  /* private to pool.c */
-	bool active;       /* in the multi */
+	lat_pool_job *job;       /* NULL: idle */
+	lat_handle *prev, *next; /* private to pool.c: among the idle ones, or among the active ones */
+	bool active;             /* in the multi */
 	bool custom_method;
 	char error[CURL_ERROR_SIZE]; /* libcurl's own words about a failure */
 };
