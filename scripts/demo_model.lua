@@ -1,5 +1,5 @@
--- The demo's model: small, deterministic, and honest about what it is. It reads the last question, asks the offered tools
--- that fit (all in one reply, as a model would that knows them to be independent), and sums up from their results.
+-- The demo's model: small, deterministic, and honest about what it is. It reads the last question, asks the offered
+-- tools that fit (all in one reply, as a model would that knows them independent), and sums up from their results.
 -- It knows no tool by name: it goes by names, descriptions and schemas, so that the same agent runs with a real model.
 
 local json = require "scripts.model_server.json"
@@ -227,8 +227,8 @@ local function without_tools(tools)
 	if #names == 0 then
 		return "I am the demo's scripted model. No tools came with this request, so this is all I can say."
 	end
-	return "I am the demo's scripted model. I can use these tools: " .. table.concat(names, ", ") .. ". Ask me for something "
-		.. "that they do, such as \"What is 17 * 23?\"."
+	return "I am the demo's scripted model. I can use these tools: " .. table.concat(names, ", ")
+		.. ". Ask me for something that they do, such as \"What is 17 * 23?\"."
 end
 
 local function usage(request, characters)

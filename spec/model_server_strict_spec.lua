@@ -106,7 +106,7 @@ local REFUSED = {
 	{ "an empty text block in the system prompt", { system = array { text_block "" } },
 		"system: text content blocks must be non-empty" },
 	{ "two tools of one name", { tools = array { tool(), tool() } }, "Tool names must be unique" },
-	{ "a tool name with a space", { tools = array { tool { name = "a b" } } }, "tools.0.custom.name: String should match" },
+	{ "a tool name with a space", { tools = array { tool { name = "a b" } } }, "tools.0.custom.name: String should" },
 	{ "a tool name of 65 characters", { tools = array { tool { name = ("a"):rep(65) } } }, "name: String should match" },
 	{ "a tool without a schema", { tools = array { tool { input_schema = absent } } },
 		"tools.0.custom.input_schema: Field required" },

@@ -15,6 +15,8 @@ local DEFAULT_DELTA_CHARACTERS = 16
 local DEFAULT_USAGE = { input_tokens = 10, output_tokens = 5, cache_creation_input_tokens = 0,
 	cache_read_input_tokens = 0 }
 
+local PING = 'event: ping\ndata: {"type":"ping"}\n\n'
+
 local ERROR_TYPES = {
 	[400] = "invalid_request_error", [401] = "authentication_error", [402] = "billing_error",
 	[403] = "permission_error", [404] = "not_found_error", [405] = "invalid_request_error",
@@ -114,6 +116,10 @@ local function add(out, name, data)
 	out[#out + 1] = "event: " .. name .. "\ndata: " .. data .. "\n\n"
 end
 
+local function add_delta(out, index, delta)
+	add(out, "content_block_delta", ('{"type":"content_block_delta","index":%d,"delta":%s}'):format(index, delta))
+end
+
 local function add_deltas(out, index, kind, field, pieces)
 	local head = ('event: content_block_delta\ndata: {"type":"content_block_delta","index":%d,"delta":{"type":"%s","%s":"')
 		:format(index, kind, field)
@@ -133,8 +139,7 @@ function streams.text(out, index, block, options)
 	start_block(out, index, '{"type":"text","text":""}')
 	add_deltas(out, index, "text_delta", "text", pieces_of(block.text, options.delta_size))
 	for _, citation in ipairs(block.citations or {}) do
-		add(out, "content_block_delta", ('{"type":"content_block_delta","index":%d,"delta":{"type":"citations_delta","citation":%s}}')
-			:format(index, encode(citation)))
+		add_delta(out, index, ('{"type":"citations_delta","citation":%s}'):format(encode(citation)))
 	end
 end
 
@@ -162,7 +167,7 @@ end
 local function stream_other(out, index, block, options)
 	start_block(out, index, encode(block))
 	for _, delta in ipairs(options.deltas or {}) do
-		add(out, "content_block_delta", ('{"type":"content_block_delta","index":%d,"delta":%s}'):format(index, encode(delta)))
+		add_delta(out, index, encode(delta))
 	end
 end
 
@@ -213,7 +218,7 @@ local function add_pings(out, every)
 		with[#with + 1] = event
 		since = since + 1
 		if since == every then
-			with[#with + 1] = 'event: ping\ndata: {"type":"ping"}\n\n'
+			with[#with + 1] = PING
 			since = 0
 		end
 	end
@@ -235,6 +240,19 @@ local function insert_events(out, insert)
 	end
 end
 
+local function add_blocks(out, blocks, options)
+	for i, entry in ipairs(blocks) do
+		local from, block_options = #out, setmetatable({}, { __index = entry.options })
+		block_options.delta_size = entry.options.delta_size or options.delta_size or DEFAULT_DELTA_CHARACTERS
+		local stream = streams[entry.block.type] or stream_other
+		stream(out, i - 1, entry.block, block_options)
+		if i == 1 and options.pings == nil then -- the service sends one behind the first start
+			table.insert(out, from + 2, PING)
+		end
+		add(out, "content_block_stop", ('{"type":"content_block_stop","index":%d}'):format(i - 1))
+	end
+end
+
 -- The list of event texts of a message.
 local function message_events(message, context)
 	local options, blocks = message.options, complete_blocks(message, context)
@@ -243,17 +261,7 @@ local function message_events(message, context)
 	start.content, start.stop_reason, start.stop_sequence = json.array(), json.null, json.null
 	start.usage = first_usage(usage)
 	add(out, "message_start", ('{"type":"message_start","message":%s}'):format(encode(start)))
-	for i, entry in ipairs(blocks) do
-		local from = #out
-		local block_options = setmetatable({ delta_size = entry.options.delta_size or options.delta_size
-			or DEFAULT_DELTA_CHARACTERS }, { __index = entry.options })
-		local stream = streams[entry.block.type] or stream_other
-		stream(out, i - 1, entry.block, block_options)
-		if i == 1 and options.pings == nil then
-			table.insert(out, from + 2, 'event: ping\ndata: {"type":"ping"}\n\n')
-		end
-		add(out, "content_block_stop", ('{"type":"content_block_stop","index":%d}'):format(i - 1))
-	end
+	add_blocks(out, blocks, options)
 	local delta = { stop_reason = stop_reason_of(message, blocks), stop_sequence = options.stop_sequence or json.null }
 	add(out, "message_delta", ('{"type":"message_delta","delta":%s,"usage":{"output_tokens":%d}}')
 		:format(encode(delta), usage.output_tokens))
@@ -286,6 +294,10 @@ local function stream_body(events, options)
 	return (options.bom and "\u{FEFF}" or "") .. body
 end
 
+local function as_stream(events, options)
+	return { status = 200, type = "text/event-stream; charset=utf-8", stream = true, body = stream_body(events, options) }
+end
+
 local function message_json(message, context)
 	local blocks, parts = complete_blocks(message, context), {}
 	for i, entry in ipairs(blocks) do
@@ -312,8 +324,7 @@ local kinds = {}
 
 function kinds.message(made, context)
 	if wants_stream(made, context) then
-		return { status = 200, type = "text/event-stream; charset=utf-8", stream = true,
-			body = stream_body(message_events(made, context), made.options) }
+		return as_stream(message_events(made, context), made.options)
 	end
 	return { status = 200, type = "application/json", body = message_json(made, context) }
 end
@@ -323,7 +334,7 @@ function kinds.events(made)
 	for i, event in ipairs(made.list) do
 		out[i] = event_text(event)
 	end
-	return { status = 200, type = "text/event-stream; charset=utf-8", stream = true, body = stream_body(out, made.options) }
+	return as_stream(out, made.options)
 end
 
 function kinds.error_event(made, context)
@@ -334,7 +345,7 @@ function kinds.error_event(made, context)
 	local all = message_events(of, context)
 	local out = table.move(all, 1, math.min(made.after, #all), 1, {})
 	add(out, "error", encode { type = "error", error = { type = made.type, message = made.message } })
-	return { status = 200, type = "text/event-stream; charset=utf-8", stream = true, body = stream_body(out, made.options) }
+	return as_stream(out, made.options)
 end
 
 function kinds.status(made, context)

@@ -19,6 +19,7 @@ server.__index = server
 
 local MAX_BODY_BYTES = 32 * 1024 * 1024 -- the bound of the real service
 local MAX_RECORDED_BYTES = 256 * 1024 * 1024
+local DRAIN_LIMIT_BYTES, DRAIN_LIMIT_S = 256 * 1024 * 1024, 2
 
 -- ---- requests ----
 
@@ -246,10 +247,25 @@ end
 
 -- ---- connections ----
 
+-- Takes what the client still sends, so that closing doesn't reset the connection before it has read its refusal.
+local function drain(conn)
+	conn.socket:shutdown("w")
+	local taken, deadline = 0, cqueues.monotime() + DRAIN_LIMIT_S
+	while taken < DRAIN_LIMIT_BYTES and cqueues.monotime() < deadline do
+		local data = conn.socket:xread(-65536, deadline - cqueues.monotime())
+		if not data then
+			break
+		end
+		taken = taken + #data
+	end
+	conn.gone = true
+end
+
 function server:refuse_bytes(conn, status, request)
 	local rendered = render.api_error(status, nil, nil, "req_refused")
 	rendered.options = { close = true }
 	writer.send(conn, request or { method = "GET", by_name = {} }, rendered, self.releases)
+	drain(conn)
 end
 
 function server:serve(conn)
@@ -307,17 +323,26 @@ function server:listen(port, tls)
 	return bound
 end
 
---- Calls `ended` when stdin is closed; where stdin can't be polled (a file, /dev/null) nothing happens.
+-- Whether epoll takes stdin: a pipe, socket or terminal, not a file or /dev/null.
+local function can_poll_stdin()
+	local probe = cqueues.new()
+	probe:wrap(function()
+		cqueues.poll({ pollfd = 0, events = "r" }, 0)
+	end)
+	return (probe:loop(0.01))
+end
+
+--- Calls `ended` when stdin is closed; where stdin can't be polled nothing happens.
+---@param ended fun()
 function server:watch_stdin(ended)
+	if not can_poll_stdin() then
+		return
+	end
 	self.queue:wrap(function()
-		while true do
-			local ok = pcall(cqueues.poll, { pollfd = 0, events = "r" })
-			if not ok then
-				return
-			elseif not io.stdin:read(1) then
-				ended()
-			end
-		end
+		repeat
+			cqueues.poll { pollfd = 0, events = "r" }
+		until not io.stdin:read(1)
+		ended()
 	end)
 end
 
