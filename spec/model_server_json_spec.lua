@@ -43,8 +43,8 @@ describe("the model server's JSON", function()
 	end
 
 	it("keeps all 64 bits of an integer, and integers apart from floats", function()
-		local list = json.decode "[9223372036854775807, -9223372036854775808, 1618065507111835497, 1.0, 1e2, "
-			.. "18446744073709551616]"
+		local list = json.decode("[9223372036854775807, -9223372036854775808, 1618065507111835497, 1.0, 1e2, "
+			.. "18446744073709551616]")
 		assert.same({ math.maxinteger, math.mininteger, 1618065507111835497 }, { list[1], list[2], list[3] })
 		assert.equal("float", math.type(list[4]))
 		assert.equal("float", math.type(list[5]))
