@@ -57,6 +57,7 @@ need_group() {
 		need_lua_module zlib lua-zlib # gzip in the model server
 		need_command nghttpx nghttp2-proxy
 		need_command openssl openssl
+		need_library libcjson libcjson-dev # JSON is compared with it
 		;;
 	lint)
 		need_command clang-format-14 clang-format-14
@@ -70,6 +71,7 @@ need_group() {
 		need_file "clang's sanitizer runtime" "/usr/lib/llvm-14/lib/clang/14*/lib/linux/libclang_rt.fuzzer-*" \
 			libclang-rt-14-dev
 		need_command valgrind valgrind
+		need_library libcjson libcjson-dev # for fuzz_json
 		need_file "libc's debug symbols, which valgrind needs" "/usr/lib/debug/.build-id/*/*.debug" libc6-dbg
 		;;
 	rocks)
