@@ -96,7 +96,7 @@ install: build ## install for Lua 5.4 under PREFIX (/usr/local)
 demo: ## install what is missing, build, run an agent with two tools over real HTTP
 	@scripts/install_deps.sh build demo
 	$(SUBMAKE) build
-	@$(LUA) scripts/demo.lua
+	@scripts/demo.sh
 
 .PHONY: test
 test: ## install what is missing, build, run every spec
