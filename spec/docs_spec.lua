@@ -1,3 +1,4 @@
+if not package.searchpath("lattice", package.path) then return end
 local doc_examples = require "scripts.doc_examples"
 
 describe("the documents", function()
