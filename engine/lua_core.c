@@ -9,6 +9,7 @@ LAT_EXPORT int luaopen_lattice_core(lua_State *L)
 {
 	lua_newtable(L);
 	lat_lua_open_json(L);
+	lat_lua_open_schema(L);
 	lat_lua_open_loop(L);
 	lat_lua_open_batch(L);
 	lat_lua_open_process(L);

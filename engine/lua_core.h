@@ -13,6 +13,7 @@
 
 /* Each expects the core table on top of the stack, and leaves it there. */
 void lat_lua_open_json(lua_State *L);
+void lat_lua_open_schema(lua_State *L);
 void lat_lua_open_loop(lua_State *L);
 void lat_lua_open_batch(lua_State *L);
 void lat_lua_open_process(lua_State *L);

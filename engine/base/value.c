@@ -37,7 +37,7 @@ void *lat_arena_alloc(lat_arena *a, size_t n)
 {
 	if (n > SIZE_MAX - ALIGN)
 		return NULL;
-	n = (n + ALIGN - 1) & ~(size_t)(ALIGN - 1);
+	n = n ? (n + ALIGN - 1) & ~(size_t)(ALIGN - 1) : ALIGN; /* NULL means no memory, also for nothing */
 	if ((size_t)(a->end - a->at) < n)
 		return alloc_slow(a, n);
 	void *p = a->at;
