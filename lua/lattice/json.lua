@@ -35,7 +35,7 @@ local function mark(t, metatable, name)
 	if current ~= nil and current ~= metatable then
 		error(("%s: the table has a metatable already; give a plain table"):format(name), 3)
 	end
-	return setmetatable(t, metatable)
+	setmetatable(t, metatable)
 end
 
 --- Marks a table as an array, which an empty one needs: without a mark it is `{}`.
@@ -48,7 +48,8 @@ function json.array(t)
 	if t == nil then
 		t = {}
 	end
-	return mark(t, core.array_mt, "json.array")
+	mark(t, core.array_mt, "json.array") -- no tail call: its errors count levels
+	return t
 end
 
 --- An object whose keys keep the order in which they are given.
@@ -57,7 +58,8 @@ end
 ---@param pairs_in_order { [1]: string, [2]: any }[] marked in place; each key once
 ---@return table pairs_in_order
 function json.ordered(pairs_in_order)
-	return mark(pairs_in_order, core.ordered_mt, "json.ordered")
+	mark(pairs_in_order, core.ordered_mt, "json.ordered")
+	return pairs_in_order
 end
 
 return json
