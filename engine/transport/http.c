@@ -11,7 +11,9 @@
 
 enum {
 	NS_PER_MS = 1000000,
-	BUFFER_BYTES = 16 * 1024,             /* libcurl's for receiving and for sending, one each a transfer */
+	BUFFER_BYTES = 16 * 1024, /* libcurl's for receiving and for sending, one each a transfer */
+	LINGER_NS = 1000 * NS_PER_MS,
+	LINGER_BYTES = 64 * 1024,
 	CONNECT_CEILING_MS = 24 * 3600 * 1000 /* libcurl's own limit, out of the way of ours */
 };
 
@@ -391,6 +393,35 @@ void lat_http_free(lat_http *http)
 	lat_request_free(&http->request);
 	lat_buf_free(&http->head);
 	free(http);
+}
+
+static lat_http_verdict ignore_data(void *self, const char *bytes, size_t n)
+{
+	(void)self;
+	(void)bytes;
+	(void)n;
+	return LAT_HTTP_MORE;
+}
+
+static void free_when_done(void *self, const lat_error *err)
+{
+	(void)err;
+	lat_http_free(self);
+}
+
+void lat_http_linger(lat_http *http)
+{
+	if (!http || http->done || !lat_request_is_read(&http->request)) {
+		lat_http_free(http);
+		return;
+	}
+	http->sink = (lat_http_sink){NULL, ignore_data, free_when_done, http};
+	http->timeout_ns = lat_now_ns() - http->start_ns + LINGER_NS;
+	http->max_reply = http->received + LINGER_BYTES;
+	arm(http, NULL);
+	if (http->paused)
+		lat_http_resume(http);
+	lat_pool_forsake(http->handle);
 }
 
 void lat_http_resume(lat_http *http)

@@ -65,6 +65,10 @@ lat_http *lat_http_start(lat_pool *pool, const lat_http_request *request, const 
 /* Stops it if it runs, without another call to the sink. NULL is fine. */
 void lat_http_free(lat_http *http);
 
+/* Frees it like lat_http_free, but lets the last bytes of a reply come in first, for a while, so that the connection
+ * can be used again: for a reader who has what he wants before the reply has formally ended. */
+void lat_http_linger(lat_http *http);
+
 void lat_http_resume(lat_http *http);          /* after LAT_HTTP_PAUSE; not inside a sink's function */
 bool lat_http_got_bytes(const lat_http *http); /* some of a reply came: the server has seen the request */
 

@@ -386,8 +386,10 @@ void lat_pool_give_back(lat_handle *handle)
 	lat_pool *pool = handle->pool;
 	if (handle->active)
 		deactivate(handle);
+	bool held = !handle->forsaken;
 	forget_deaf(pool, handle->job);
 	handle->job = NULL;
+	handle->forsaken = false;
 	if (pool->idle_count < IDLE_HANDLES_MAX) {
 		handle->next = pool->idle;
 		pool->idle = handle;
@@ -395,7 +397,14 @@ void lat_pool_give_back(lat_handle *handle)
 	} else {
 		destroy_handle(handle);
 	}
-	lat_pool_free(pool);
+	if (held)
+		lat_pool_free(pool);
+}
+
+void lat_pool_forsake(lat_handle *handle)
+{
+	handle->forsaken = true;
+	lat_pool_free(handle->pool);
 }
 
 /* ---- life ---- */
@@ -423,6 +432,8 @@ static bool set_up_multi(lat_pool *pool)
 
 static void destroy(lat_pool *pool)
 {
+	while (pool->active) /* forsaken ones: the others hold the pool */
+		pool->active->job->done(pool->active->job, CURLE_ABORTED_BY_CALLBACK);
 	for (lat_handle *handle = pool->idle, *next; handle; handle = next) {
 		next = handle->next;
 		destroy_handle(handle);

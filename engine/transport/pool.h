@@ -42,6 +42,7 @@ struct lat_handle {
 	lat_pool_job *job;       /* NULL: idle */
 	lat_handle *prev, *next; /* private to pool.c: among the idle ones, or among the active ones */
 	bool active;             /* in the multi */
+	bool forsaken;           /* no longer holds the pool */
 	bool custom_method;
 	char error[CURL_ERROR_SIZE]; /* libcurl's own words about a failure */
 };
@@ -55,6 +56,10 @@ lat_loop *lat_pool_loop(const lat_pool *pool);
 
 lat_handle *lat_pool_borrow(lat_pool *pool, lat_pool_job *job, lat_error *err);
 void lat_pool_give_back(lat_handle *handle); /* stops it when it runs; the job gets no call */
+
+/* Lets an active handle run on without holding the pool: should the pool end first, the job's done is called with
+ * CURLE_ABORTED_BY_CALLBACK. */
+void lat_pool_forsake(lat_handle *handle);
 
 /* Starts the request at once, as far as it goes without waiting. The job's done is called in a later turn. */
 lat_status lat_pool_start(lat_handle *handle, lat_error *err);

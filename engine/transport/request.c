@@ -138,6 +138,11 @@ bool lat_request_seek(lat_request *r, size_t offset)
 	return true;
 }
 
+bool lat_request_is_read(const lat_request *r)
+{
+	return !r->has_body || r->body.size <= JOINED_MAX || r->sent == r->body.size;
+}
+
 /* ---- redirects ---- */
 
 static bool becomes_get(const lat_request *r, int status)

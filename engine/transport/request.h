@@ -32,5 +32,6 @@ lat_status lat_request_redirect(lat_request *request, int status, const char *lo
 /* libcurl's read and seek callbacks, for a body that isn't joined. */
 size_t lat_request_read(lat_request *request, char *dst, size_t n);
 bool lat_request_seek(lat_request *request, size_t offset);
+bool lat_request_is_read(const lat_request *request); /* the body's source isn't needed any more */
 
 #endif

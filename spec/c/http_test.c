@@ -101,7 +101,7 @@ typedef struct {
 	int fd; /* 0: free */
 	size_t len;
 	int requests;
-	bool silent, drips;
+	bool silent, drips, late;
 	char request[REQUEST_CAP];
 } connection;
 
@@ -109,7 +109,7 @@ static struct {
 	pthread_t thread;
 	int listener, port, stop_pipe[2];
 	pthread_mutex_t lock;
-	int connections, requests; /* guarded by lock, as the next */
+	int connections, requests, ends; /* guarded by lock, as the next */
 	char last[REQUEST_CAP];
 	connection conns[CONNECTIONS];
 } server;
@@ -232,6 +232,10 @@ static bool answer(connection *c, size_t size)
 		c->drips = true;
 		return put_str(fd, "HTTP/1.1 200 OK\r\nContent-Length: 1000000000\r\n\r\n");
 	}
+	if (begins(path, "/late-end", &rest)) {
+		c->late = true;
+		return put_str(fd, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n");
+	}
 	if (begins(path, "/bytewise", &rest)) {
 		for (size_t i = 0; i < sizeof WHOLE - 1; i++)
 			if (!put(fd, WHOLE + i, 1))
@@ -317,10 +321,20 @@ static void take_connection(void)
 		c->fd = fd;
 		c->len = 0;
 		c->requests = 0;
-		c->silent = c->drips = false;
+		c->silent = c->drips = c->late = false;
 		return;
 	}
 	close(fd);
+}
+
+static void end_late(connection *c)
+{
+	c->late = false;
+	if (!put_str(c->fd, "0\r\n\r\n"))
+		drop(c);
+	pthread_mutex_lock(&server.lock);
+	server.ends++;
+	pthread_mutex_unlock(&server.lock);
 }
 
 static void *serve(void *unused)
@@ -333,12 +347,14 @@ static void *serve(void *unused)
 		for (int i = 0; i < CONNECTIONS; i++) {
 			fds[i + 2] =
 				(struct pollfd){.fd = server.conns[i].fd ? server.conns[i].fd : -1, .events = POLLIN};
-			drips = drips || (server.conns[i].fd && server.conns[i].drips);
+			drips = drips || (server.conns[i].fd && (server.conns[i].drips || server.conns[i].late));
 		}
 		poll(fds, CONNECTIONS + 2, drips ? 1 : -1);
 		if (fds[1].revents)
 			return NULL;
 		for (int i = 0; i < CONNECTIONS; i++) {
+			if (server.conns[i].fd && server.conns[i].late)
+				end_late(&server.conns[i]);
 			if (server.conns[i].fd && server.conns[i].drips && !put(server.conns[i].fd, "x", 1))
 				drop(&server.conns[i]);
 			else if (fds[i + 2].revents && server.conns[i].fd)
@@ -378,6 +394,14 @@ static int count_connections(void)
 {
 	pthread_mutex_lock(&server.lock);
 	int n = server.connections;
+	pthread_mutex_unlock(&server.lock);
+	return n;
+}
+
+static int count_ends(void)
+{
+	pthread_mutex_lock(&server.lock);
+	int n = server.ends;
 	pthread_mutex_unlock(&server.lock);
 	return n;
 }
@@ -891,6 +915,36 @@ static void a_pool_outlives_its_maker_while_transfers_run(void)
 	end(&c);
 }
 
+static void a_reader_may_leave_before_the_end_and_the_connection_stays(void)
+{
+	check_reply("/ok", "hello world");
+	int connections = count_connections(), ends = count_ends();
+	call c = get("/late-end");
+	CHECK(begin(&c));
+	while (!got(&c, "hello"))
+		turn();
+	lat_http_linger(c.http);
+	c.http = NULL;
+	size_t n;
+	while (count_ends() == ends)
+		lat_loop_turn(loop, 1, NULL, 0, &n, NULL);
+	lat_loop_turn(loop, 0, NULL, 0, &n, NULL);
+	CHECK(c.dones == 0);
+	end(&c);
+	check_reply("/ok", "hello world");
+	CHECK(count_connections() == connections);
+
+	lat_pool *usual = pool;
+	pool = lat_http_pool_new(loop, NULL);
+	c = get("/stall/0");
+	CHECK(begin(&c));
+	lat_http_linger(c.http); /* ends with the pool */
+	c.http = NULL;
+	end(&c);
+	lat_pool_free(pool);
+	pool = usual;
+}
+
 /* ---- memory running out ---- */
 
 static const char *const MEMORY_PATHS[] = {"/redirect/307/other/gzip", "/big", "/chunked", "/cut/60"};
@@ -967,6 +1021,7 @@ int main(void)
 	a_paused_transfer_waits_and_loses_nothing();
 	many_run_side_by_side();
 	a_pool_outlives_its_maker_while_transfers_run();
+	a_reader_may_leave_before_the_end_and_the_connection_stays();
 	every_allocation_may_fail();
 	lat_pool_free(pool);
 	lat_loop_free(loop);
