@@ -14,5 +14,7 @@ LAT_EXPORT int luaopen_lattice_core(lua_State *L)
 	lat_lua_open_batch(L);
 	lat_lua_open_process(L);
 	lat_lua_open_http(L);
+	lat_lua_open_messages(L);
+	lat_lua_open_sigint(L);
 	return 1;
 }

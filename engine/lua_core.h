@@ -18,6 +18,8 @@ void lat_lua_open_loop(lua_State *L);
 void lat_lua_open_batch(lua_State *L);
 void lat_lua_open_process(lua_State *L);
 void lat_lua_open_http(lua_State *L);
+void lat_lua_open_messages(lua_State *L);
+void lat_lua_open_sigint(lua_State *L);
 
 /* ---- shared by bindings (lua_value.c) ---- */
 

@@ -1,10 +1,11 @@
-/* Bindings of the loop: core.turn, core.now_ms, core.timer.
+/* Bindings of the loop: core.turn, core.now_ms, core.wall_ms, core.timer.
  *
  * The loop is owned by a userdata in the registry, a timer by its own userdata; both are collected on the thread
  * of the lua_State, in whatever order. */
 #include "lua_loop.h"
 
 #include <math.h>
+#include <time.h>
 
 #include "lua_core.h"
 
@@ -103,6 +104,15 @@ static int core_now_ms(lua_State *L)
 	return 1;
 }
 
+/* wall_ms() → number: milliseconds since 1970 */
+static int core_wall_ms(lua_State *L)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_REALTIME, &now);
+	lua_pushnumber(L, (lua_Number)now.tv_sec * 1000 + (lua_Number)(now.tv_nsec / NS_PER_MS));
+	return 1;
+}
+
 /* ---- timers ---- */
 
 typedef struct {
@@ -167,6 +177,7 @@ static int core_timer(lua_State *L)
 static const luaL_Reg FUNCTIONS[] = {
 	{"turn", core_turn},
 	{"now_ms", core_now_ms},
+	{"wall_ms", core_wall_ms},
 	{"timer", core_timer},
 	{NULL, NULL},
 };

@@ -1,0 +1,36 @@
+--- Lattice: a Lua-scriptable agent engine. `local lattice = require "lattice"`
+
+local agent = require "lattice.agent"
+local clock = require "lattice.clock"
+local gather = require "lattice.gather"
+local hooks = require "lattice.hooks"
+local http = require "lattice.http"
+local interrupt_on_sigint = require "lattice.interrupt"
+local json = require "lattice.json"
+local process = require "lattice.process"
+local schema = require "lattice.schema"
+local signal = require "lattice.signal"
+local tool = require "lattice.tool"
+local trace = require "lattice.trace"
+
+local lattice = {
+	schema = schema,
+	json = json,
+	null = json.null,
+	array = json.array,
+	tool = tool.new,
+	create_bare_agent = agent.create_bare,
+	define_agent = agent.define,
+	create_composite_agent_hooks = hooks.create_composite,
+	create_jsonl_context_tracer = trace.create_jsonl,
+	create_composite_context_tracer = trace.create_composite,
+	gather = gather,
+	sleep = clock.sleep,
+	http = http,
+	process = process,
+	interrupt_on_sigint = interrupt_on_sigint,
+	abort_controller = signal.abort_controller,
+	abort_timeout = signal.abort_timeout,
+}
+
+return lattice
