@@ -68,12 +68,14 @@ $(BUILD)/%.o: %.c Makefile | $(BUILD)/.tools
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
 
 # cJSON is what the tests of JSON compare with; the engine has no use for it.
-$(BUILD)/spec/c/json_oracle_test $(BUILD)/spec/fuzz/fuzz_json: ORACLE = $(call pkg,--libs libcjson)
+$(BUILD)/spec/c/json_oracle_test $(BUILD)/spec/fuzz/fuzz_json: TEST_LIBS = $(call pkg,--libs libcjson)
+$(BUILD)/spec/c/lua_json_alloc_test: $(BUILD)/engine/lua_to_value.o
+$(BUILD)/spec/c/lua_json_alloc_test: TEST_LIBS = $(BUILD)/engine/lua_to_value.o $(LIB) $(call pkg,--libs lua5.4)
 
 $(BUILD)/spec/c/%_test: spec/c/%_test.c $(LIB)
 	@mkdir -p $(@D)
 	$(call say,CC,$<)
-	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -o $@ $< $(LIB) $(LDFLAGS) $(ORACLE) $(CORE_LIBS)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -o $@ $< $(LIB) $(LDFLAGS) $(TEST_LIBS) $(CORE_LIBS)
 
 # This one has Lua and the bindings inside, and its own malloc before theirs.
 WRAPPED := malloc calloc realloc free strdup strndup
@@ -86,7 +88,7 @@ $(BUILD)/spec/c/alloc_failure_test: spec/c/alloc_failure_test.c scripts/bench/re
 $(BUILD)/spec/fuzz/fuzz_%: spec/fuzz/fuzz_%.c $(LIB)
 	@mkdir -p $(@D)
 	$(call say,CC,$<)
-	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -fsanitize=fuzzer -MMD -MP -o $@ $< $(LIB) $(LDFLAGS) $(ORACLE) $(CORE_LIBS)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -fsanitize=fuzzer -MMD -MP -o $@ $< $(LIB) $(LDFLAGS) $(TEST_LIBS) $(CORE_LIBS)
 
 .PHONY: install
 install: build ## install for Lua 5.4 under PREFIX (/usr/local)
