@@ -56,6 +56,11 @@ char *lat_arena_copy(lat_arena *a, const void *data, size_t n)
 	return p;
 }
 
+void lat_arena_trim(lat_arena *a, void *end)
+{
+	a->at = (char *)end + (-(uintptr_t)end & (ALIGN - 1));
+}
+
 void lat_arena_reset(lat_arena *a)
 {
 	lat_arena_block *keep = NULL;

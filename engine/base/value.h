@@ -62,6 +62,7 @@ struct lat_arena {
 
 void *lat_arena_alloc(lat_arena *a, size_t n);                  /* 16-byte aligned; NULL when out of memory */
 char *lat_arena_copy(lat_arena *a, const void *data, size_t n); /* a copy of n bytes and a NUL behind it */
+void lat_arena_trim(lat_arena *a, void *end); /* gives back what lies behind `end` in the newest allocation */
 void lat_arena_reset(lat_arena *a); /* forgets everything, keeps the largest block for reuse */
 void lat_arena_free(lat_arena *a);
 

@@ -15,7 +15,10 @@
 #include "json/number.h"
 #include "json/scan.h"
 
-enum { FIRST_STACK = 128 };
+enum {
+	FIRST_STACK = 128, /* values */
+	COPY_SLACK = 8,    /* lat_json_copy_plain writes that much too far */
+};
 
 typedef struct {
 	const char *text, *end;
@@ -159,15 +162,16 @@ static const char *unicode_escape(reader *r, const char *p, char **q)
 /* p: at a backslash. Appends what it stands for at *q. */
 static const char *escape(reader *r, const char *p, char **q)
 {
-	static const char written[] = "\"\\/bfnrt", meant[] = "\"\\/\b\f\n\r\t";
+	static const char meant[0x80] = {['"'] = '"',  ['\\'] = '\\', ['/'] = '/',  ['b'] = '\b',
+	                                 ['f'] = '\f', ['n'] = '\n',  ['r'] = '\r', ['t'] = '\t'};
 	if (r->end - p < 2)
 		return fail_expected(r, r->end, "an escape");
 	if (p[1] == 'u')
 		return unicode_escape(r, p + 2, q);
-	const char *found = memchr(written, p[1], sizeof written - 1);
-	if (!found)
+	unsigned char c = (unsigned char)p[1];
+	if (c > 0x7f || !meant[c])
 		return fail_expected(r, p + 1, "one of \"\\/bfnrtu behind the backslash");
-	*(*q)++ = meant[found - written];
+	*(*q)++ = meant[c];
 	return p + 2;
 }
 
@@ -204,11 +208,21 @@ static const char *closing_quote(const char *p, const char *end)
 	return p < end ? p : end;
 }
 
-/* A string that has escapes: start is its first byte, p the first backslash. No escape means more bytes than
- * it is written with, so the written length is room enough. */
+/* Room for the decoded string that starts at start, its first backslash at p: no escape means more bytes than
+ * it is written with. Usually the rest of the text fits into the arena as it is, else the string's end is
+ * looked for. */
+static char *room_for_string(reader *r, const char *start, const char *p)
+{
+	size_t most = (size_t)(r->end - start) + COPY_SLACK;
+	if ((size_t)(r->arena->end - r->arena->at) < most)
+		most = (size_t)(closing_quote(p, r->end) - start) + COPY_SLACK;
+	return lat_arena_alloc(r->arena, most);
+}
+
+/* A string that has escapes: start is its first byte, p the first backslash. */
 static const char *string_with_escapes(reader *r, const char *start, const char *p, lat_value *out)
 {
-	char *bytes = lat_arena_alloc(r->arena, (size_t)(closing_quote(p, r->end) - start));
+	char *bytes = room_for_string(r, start, p);
 	if (!bytes)
 		return fail_nomem(r, p);
 	memcpy(bytes, start, (size_t)(p - start));
@@ -217,20 +231,20 @@ static const char *string_with_escapes(reader *r, const char *start, const char 
 		const char *from = p;
 		if (*p == '\\') {
 			p = escape(r, p, &q);
-		} else {
-			p = (unsigned char)*p > 0x7f ? wide_characters(r, p) : lat_json_plain_end(p, r->end);
-			if (p == from)
-				return fail_in_string(r, p);
-			if (p) {
+		} else if ((unsigned char)*p > 0x7f) {
+			if ((p = wide_characters(r, p))) {
 				memcpy(q, from, (size_t)(p - from));
 				q += p - from;
 			}
+		} else if ((p = lat_json_copy_plain(p, r->end, &q)) == from) {
+			return fail_in_string(r, p);
 		}
 		if (!p)
 			return NULL;
 	}
 	if (p == r->end)
 		return fail_in_string(r, p);
+	lat_arena_trim(r->arena, q);
 	out->type = LAT_STRING;
 	out->len = (uint32_t)(q - bytes);
 	out->u.s = bytes;

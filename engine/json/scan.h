@@ -13,28 +13,53 @@ static inline int lat_json_is_plain(unsigned char c)
 	return c >= 0x20 && c < 0x80 && c != '"' && c != '\\';
 }
 
-/* The first byte at or behind p that isn't plain ASCII text: a quote, a backslash, a control byte, a byte
- * past 0x7f; or end. Eight bytes at a time: the subtractions set the top bit of a byte that is a quote, a
- * backslash or under 0x20; a borrow can only reach bytes behind such a one, so the first mark is right. */
+/* Marks (top bits) the bytes of w that aren't plain ASCII text: a quote, a backslash, a control byte, a byte
+ * past 0x7f. The subtractions set the top bit of a byte that is one of the first three; a borrow can only
+ * reach bytes behind such a one, so the first mark is right. */
+static inline uint64_t lat_json_marks(uint64_t w)
+{
+	uint64_t quote = (w ^ LAT_EACH_BYTE('"')) - LAT_EACH_BYTE(1);
+	uint64_t slash = (w ^ LAT_EACH_BYTE('\\')) - LAT_EACH_BYTE(1);
+	return (quote | slash | (w - LAT_EACH_BYTE(0x20)) | w) & LAT_EACH_BYTE(0x80);
+}
+
+/* The place of the first mark in memory. */
+static inline size_t lat_json_first_mark(uint64_t marks)
+{
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+	return (size_t)__builtin_ctzll(marks) >> 3;
+#else
+#error "the first byte of a word must be its lowest"
+#endif
+}
+
+/* The first byte at or behind p that isn't plain, or end. Eight bytes at a time. */
 static inline const char *lat_json_plain_end(const char *p, const char *end)
 {
-	while (end - p >= 8) {
-		uint64_t w;
+	for (uint64_t w, marks; end - p >= 8; p += 8) {
 		memcpy(&w, p, 8);
-		uint64_t quote = (w ^ LAT_EACH_BYTE('"')) - LAT_EACH_BYTE(1);
-		uint64_t slash = (w ^ LAT_EACH_BYTE('\\')) - LAT_EACH_BYTE(1);
-		uint64_t marks = (quote | slash | (w - LAT_EACH_BYTE(0x20)) | w) & LAT_EACH_BYTE(0x80);
-		if (marks) {
-#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-			return p + (__builtin_ctzll(marks) >> 3);
-#else
-			break;
-#endif
-		}
-		p += 8;
+		if ((marks = lat_json_marks(w)))
+			return p + lat_json_first_mark(marks);
 	}
 	while (p < end && lat_json_is_plain((unsigned char)*p))
 		p++;
+	return p;
+}
+
+/* The same, and copies what it passes to *q, where 8 bytes more than that must be writable. */
+static inline const char *lat_json_copy_plain(const char *p, const char *end, char **q)
+{
+	for (uint64_t w, marks; end - p >= 8; p += 8, *q += 8) {
+		memcpy(&w, p, 8);
+		memcpy(*q, &w, 8);
+		if ((marks = lat_json_marks(w))) {
+			size_t n = lat_json_first_mark(marks);
+			*q += n;
+			return p + n;
+		}
+	}
+	while (p < end && lat_json_is_plain((unsigned char)*p))
+		*(*q)++ = *p++;
 	return p;
 }
 

@@ -8,69 +8,102 @@
 #include "json/read.h"
 #include "json/scan.h"
 
+enum {
+	CHUNK = 4096,    /* bytes of a string for which room is made at once */
+	MOST_A_BYTE = 6, /* \u00XX */
+	COPY_SLACK = 8,  /* lat_json_copy_plain writes that much too far */
+};
+
 /* The escape for a byte that isn't plain; control bytes without a letter get \u00XX (RFC 8259 section 7). */
-static void escape(lat_buf *b, unsigned char c)
+static char *escape(char *q, unsigned char c)
 {
 	static const char hex[] = "0123456789abcdef";
 	static const char letter[0x20] = {['\b'] = 'b', ['\t'] = 't', ['\n'] = 'n', ['\f'] = 'f', ['\r'] = 'r'};
-	if (c >= 0x20) {
-		lat_buf_append(b, (char[]){'\\', (char)c}, 2);
-	} else if (letter[c]) {
-		lat_buf_append(b, (char[]){'\\', letter[c]}, 2);
-	} else {
-		lat_buf_append(b, (char[]){'\\', 'u', '0', '0', hex[c >> 4], hex[c & 0xf]}, 6);
+	*q++ = '\\';
+	if (c >= 0x20 || letter[c]) {
+		*q++ = c >= 0x20 ? (char)c : letter[c];
+		return q;
 	}
+	memcpy(q, "u00", 3);
+	q[3] = hex[c >> 4];
+	q[4] = hex[c & 0xf];
+	return q + 5;
+}
+
+static lat_status fail_utf8(lat_error *err, size_t offset)
+{
+	lat_fail(err, LAT_E_INVALID, "invalid UTF-8 at byte %zu of a string", offset + 1);
+	if (err)
+		err->offset = offset;
+	return LAT_E_INVALID;
+}
+
+/* Escapes [p, stop) to q, and what of a character reaches past stop; returns where it ended, *q behind what
+ * it wrote. A byte that begins no UTF-8 ends it before stop. */
+static const char *escape_chunk(const char *p, const char *stop, const char *end, char **q)
+{
+	while ((p = lat_json_copy_plain(p, stop, q)) < stop) {
+		if ((unsigned char)*p <= 0x7f) {
+			*q = escape(*q, (unsigned char)*p++);
+			continue;
+		}
+		size_t n = lat_utf8_step(p, end);
+		if (n == 0)
+			return p;
+		for (; n > 0; n--)
+			*(*q)++ = *p++;
+	}
+	return p;
+}
+
+/* What stands from p on of the string that starts at s. */
+static lat_status append_escaped(lat_buf *b, const char *s, const char *p, const char *end, lat_error *err)
+{
+	while (p < end) {
+		const char *stop = end - p > CHUNK ? p + CHUNK : end;
+		if (!lat_buf_reserve(b, (size_t)(stop - p) * MOST_A_BYTE + COPY_SLACK))
+			return LAT_OK; /* b says so */
+		char *q = b->data + b->len;
+		p = escape_chunk(p, stop, end, &q);
+		b->len = (size_t)(q - b->data);
+		if (p < stop)
+			return fail_utf8(err, (size_t)(p - s));
+	}
+	return LAT_OK;
 }
 
 lat_status lat_json_write_escaped(lat_buf *b, const char *s, size_t len, lat_error *err)
 {
 	size_t before = b->len;
-	const char *end = s + len;
-	for (const char *p = s, *from = s; from < end; from = p) {
-		p = lat_json_plain_end(p, end);
-		lat_buf_append(b, from, (size_t)(p - from));
-		for (from = p; p < end && (unsigned char)*p > 0x7f;) {
-			size_t n = lat_utf8_step(p, end);
-			if (n == 0) {
-				b->len = before;
-				lat_status status = lat_fail(err, LAT_E_INVALID, "invalid UTF-8 at byte %zu of a string",
-				                             (size_t)(p - s) + 1);
-				if (err)
-					err->offset = (size_t)(p - s);
-				return status;
-			}
-			p += n;
-		}
-		lat_buf_append(b, from, (size_t)(p - from));
-		if (p < end && (unsigned char)*p <= 0x7f && !lat_json_is_plain((unsigned char)*p))
-			escape(b, (unsigned char)*p++);
-	}
-	return LAT_OK;
+	lat_status status = append_escaped(b, s, s, s + len, err);
+	if (status != LAT_OK)
+		b->len = before;
+	return status;
 }
 
 lat_status lat_json_write_string(lat_buf *b, const char *s, size_t len, lat_error *err)
 {
 	size_t before = b->len;
-	lat_buf_reserve(b, len + 2);
-	lat_buf_byte(b, '"');
-	lat_status status = lat_json_write_escaped(b, s, len, err);
-	if (status != LAT_OK) {
+	if (!lat_buf_reserve(b, len + 2))
+		return LAT_OK; /* b says so */
+	size_t plain = (size_t)(lat_json_plain_end(s, s + len) - s);
+	char *q = b->data + b->len;
+	*q++ = '"';
+	if (plain)
+		memcpy(q, s, plain);
+	b->len += 1 + plain;
+	lat_status status = append_escaped(b, s, s + plain, s + len, err);
+	if (status != LAT_OK)
 		b->len = before;
-		return status;
-	}
-	lat_buf_byte(b, '"');
-	return LAT_OK;
+	else
+		lat_buf_byte(b, '"');
+	return status;
 }
 
 void lat_json_write_int(lat_buf *b, int64_t i)
 {
-	char text[20];
-	char *p = text + sizeof text;
-	uint64_t m = i < 0 ? 0 - (uint64_t)i : (uint64_t)i;
-	do {
-		*--p = (char)('0' + m % 10);
-		m /= 10;
-	} while (m);
+	char text[21];
+	char *p = lat_json_put_digits(text + sizeof text, i < 0 ? 0 - (uint64_t)i : (uint64_t)i);
 	if (i < 0)
 		*--p = '-';
 	lat_buf_append(b, p, (size_t)(text + sizeof text - p));

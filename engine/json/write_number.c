@@ -25,15 +25,23 @@ typedef struct {
 	int point;
 } decimal;
 
+char *lat_json_put_digits(char *end, uint64_t m)
+{
+	do {
+		*--end = (char)('0' + m % 10);
+		m /= 10;
+	} while (m);
+	return end;
+}
+
+/* m / 10^k; m doesn't end in 0 unless k is 0. */
 static void from_integer(decimal *out, uint64_t m, int k)
 {
-	char text[24];
-	int n = snprintf(text, sizeof text, "%llu", (unsigned long long)m);
-	out->point = n - k;
-	while (n > 1 && text[n - 1] == '0')
-		n--;
-	memcpy(out->digits, text, (size_t)n);
-	out->count = n;
+	char text[20];
+	const char *first = lat_json_put_digits(text + sizeof text, m);
+	out->count = (int)(text + sizeof text - first);
+	out->point = out->count - k;
+	memcpy(out->digits, first, (size_t)out->count);
 }
 
 static bool short_decimal(decimal *out, double d)

@@ -1,5 +1,6 @@
-/* JSON beside two oracles, on random input (SEED=… replays a run): the C library's strtod and printf for numbers,
- * cJSON for documents of what cJSON can hold (no NUL in strings, integers below 2^53, each key once). */
+/* JSON beside two oracles, on random input (SEED=… replays a run): the C library's strtod and printf for
+ * numbers, cJSON for documents of what cJSON can hold (no NUL in strings, integers below 2^53, each key
+ * once). */
 #include <cjson/cJSON.h>
 #include <float.h>
 #include <locale.h>
@@ -66,7 +67,8 @@ static void literals_are_read_as_strtod_reads_them(void)
 	CHECK(wrong == 0);
 }
 
-/* The point between a double and its neighbour, written out in full, and one digit more: the hardest literals. */
+/* The point between a double and its neighbour, written out in full, and one digit more: the hardest
+ * literals. */
 static void literals_at_halfway_points_are_read_as_strtod_reads_them(void)
 {
 	int wrong = 0;

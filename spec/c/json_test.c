@@ -69,7 +69,8 @@ static void numbers_with_fraction_or_exponent_are_doubles(void)
 	CHECK(reads_double("2.4703282292062327e-324", 0, 0));
 }
 
-/* 2^53 + 1 lies halfway between two doubles: the tie goes to the even one, and a digit 900 places on breaks it. */
+/* 2^53 + 1 lies halfway between two doubles: the tie goes to the even one, and a digit 900 places on breaks
+ * it. */
 static void a_digit_far_behind_breaks_a_tie(void)
 {
 	char text[1024] = "9007199254740993.";

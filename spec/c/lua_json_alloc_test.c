@@ -1,6 +1,6 @@
-/* JSON in Lua with each allocation failed in turn, the engine's and Lua's own: an error or the right result, and
- * nothing leaks (the leak check of a sanitizer looks at the end; the blocks of this test are counted too). The
- * sources are included behind malloc that fails. */
+/* JSON in Lua with each allocation failed in turn, the engine's and Lua's own: an error or the right result,
+ * and nothing leaks (the leak check of a sanitizer looks at the end; the blocks of this test are counted
+ * too). The sources are included behind malloc that fails. */
 #include "failing_alloc.h"
 
 #include "../../engine/base/buf.c"
