@@ -34,7 +34,7 @@ int lat_number_compare(const lat_value *a, const lat_value *b)
 bool lat_number_to_integer(lat_value *v)
 {
 	double d = v->u.d;
-	if ((v->flags & LAT_V_WIDE_INT) || !(d >= -0x1p63 && d < 0x1p63) || floor(d) != d)
+	if ((v->flags & (LAT_V_WIDE_INT | LAT_V_ROUNDED)) || !(d >= -0x1p63 && d < 0x1p63) || floor(d) != d)
 		return false;
 	*v = lat_value_int((int64_t)d);
 	return true;

@@ -89,6 +89,8 @@ static void put_actual(lat_buf *b, const lat_value *v)
 		put_number(b, v);
 		if (v->flags & LAT_V_WIDE_INT)
 			lat_buf_str(b, " (an integer that 64 bits can't hold)");
+		if (v->flags & LAT_V_ROUNDED)
+			lat_buf_str(b, " (rounded: its digits say another number)");
 		break;
 	case LAT_STRING:
 		lat_buf_str(b, "string \"");

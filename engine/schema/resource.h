@@ -88,6 +88,15 @@ lat_status lat_registry_fail(lat_registry *g, uint32_t location, const char *key
 /* Room for one more of `size` bytes at the end of an array in the arena; the array or NULL. */
 void *lat_array_grow(lat_arena *arena, void *array, size_t size, uint32_t count, uint32_t *cap);
 
+/* ---- shared by resource.c and reference.c ---- */
+
+bool lat_is_schema(const lat_value *v); /* an object or a boolean */
+uint32_t lat_map_get(const lat_registry *g, const lat_map *m, const char *s, uint32_t len, uint32_t salt);
+/* A new location; its number in *out, which may be NULL. */
+lat_status lat_registry_place(lat_registry *g, const lat_location *made, uint32_t *out);
+/* Notes the names and the subschemas of a location that was placed last, and of all that adds. */
+lat_status lat_registry_scan(lat_registry *g, uint32_t location);
+
 /* The draft's own documents; NULL when uri names none. */
 const char *lat_metaschema_text(const char *uri);
 

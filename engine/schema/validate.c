@@ -408,6 +408,18 @@ run_branching(lat_run *r, const lat_node *n, lat_value *v, const lat_place *at, 
 	return ok;
 }
 
+/* What may be taken as another type becomes that: 1.0 an integer, an empty table of Lua an array. In the eyes of
+ * JSON Schema the value stays the same. */
+static bool adapt(lat_value *v, uint8_t types)
+{
+	if (v->type == LAT_DOUBLE)
+		return (types & LAT_T_INTEGER) && lat_number_to_integer(v);
+	if (!(v->flags & LAT_V_EITHER) || !(types & (LAT_T_ARRAY | LAT_T_OBJECT)))
+		return false;
+	v->type = types & LAT_T_ARRAY ? LAT_ARRAY : LAT_OBJECT;
+	return true;
+}
+
 bool lat_run_node(lat_run *r, uint32_t node, lat_value *v, const lat_place *at, const lat_scope *scope,
                   lat_track *track)
 {
@@ -417,8 +429,7 @@ bool lat_run_node(lat_run *r, uint32_t node, lat_value *v, const lat_place *at, 
 		r->steps = 0;
 		return false;
 	}
-	if (!(TYPE_BITS[v->type] & n->types) &&
-	    !(v->type == LAT_DOUBLE && (n->types & LAT_T_INTEGER) && lat_number_to_integer(v)))
+	if (!(TYPE_BITS[v->type] & n->types) && !adapt(v, n->types))
 		return lat_report_type(r, at, v, n->types);
 	if (n->string && v->type == LAT_STRING)
 		ok = lat_run_string(r, n->string, v, at);
