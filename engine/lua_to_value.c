@@ -348,7 +348,10 @@ static lat_status convert_object(const walker *w, frame *f, lat_value *out)
 			return status;
 	}
 	sort_members(members, n);
-	*out = (lat_value){.type = LAT_OBJECT, .len = (uint32_t)n, .u.items = members};
+	*out = (lat_value){.type = LAT_OBJECT,
+	                   .flags = n ? 0 : LAT_V_EITHER,
+	                   .len = (uint32_t)n,
+	                   .u.items = members};
 	return LAT_OK;
 }
 

@@ -32,6 +32,9 @@ typedef enum {
 
 enum {
 	LAT_V_WIDE_INT = 1, /* a LAT_DOUBLE written as an integer literal that int64 can't hold */
+	LAT_V_ROUNDED =
+		2, /* a LAT_DOUBLE that is a whole number, while its literal (1.00…01, 9007199254740993.0) isn't this one */
+	LAT_V_EITHER = 4, /* a LAT_OBJECT without members that may be an empty array as well: Lua's {} */
 };
 
 typedef struct lat_value lat_value;
@@ -63,7 +66,7 @@ struct lat_arena {
 void *lat_arena_alloc(lat_arena *a, size_t n);                  /* 16-byte aligned; NULL when out of memory */
 char *lat_arena_copy(lat_arena *a, const void *data, size_t n); /* a copy of n bytes and a NUL behind it */
 void lat_arena_trim(lat_arena *a, void *end); /* gives back what lies behind `end` in the newest allocation */
-void lat_arena_reset(lat_arena *a); /* forgets everything, keeps the largest block for reuse */
+void lat_arena_reset(lat_arena *a);           /* forgets everything, keeps the largest block for reuse */
 void lat_arena_free(lat_arena *a);
 
 /* ---- building by hand (schemas, tests); NULL when out of memory ---- */

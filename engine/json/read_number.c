@@ -141,6 +141,38 @@ static double magnitude(const literal *n)
 	return slow_double(n);
 }
 
+/* Whether the literal is exactly the whole number d: both as digits without zeros at the ends, and an exponent. */
+static bool is_exactly(const literal *n, double d)
+{
+	char text[32]; /* below 2^63: 19 digits */
+	int len = snprintf(text, sizeof text, "%.0f", d), zeros = 0, i = 0;
+	int64_t exponent = n->exponent - (int64_t)n->fraction;
+	const char *p = n->digits, *stop = n->stop;
+	for (; len > 0 && text[len - 1] == '0'; len--)
+		zeros++;
+	for (; stop > p && (stop[-1] == '0' || stop[-1] == '.'); stop--)
+		exponent += stop[-1] == '0';
+	while (p < stop && (*p == '0' || *p == '.'))
+		p++;
+	for (; p < stop; p++)
+		if (*p != '.' && (i == len || text[i++] != *p))
+			return false;
+	return i == len && (len == 0 || exponent == zeros);
+}
+
+/* A literal with a fraction or an exponent: is the double a whole number that the literal isn't? */
+static bool is_rounded(const literal *n, double d)
+{
+	static const uint64_t INTEGER_POWER[] = {1, 10, 100, 1000, 10000, 100000, 1000000};
+	if (!(d < 0x1p63) || floor(d) != d)
+		return false;
+	int64_t e = n->exponent - (int64_t)n->fraction;
+	bool few = n->whole + n->fraction <= UINT64_DIGITS && n->m < (uint64_t)1 << DBL_MANT_DIG;
+	if (few && e <= 0 && e > -(int64_t)(sizeof INTEGER_POWER / sizeof *INTEGER_POWER))
+		return n->m % INTEGER_POWER[-e] != 0;
+	return !is_exactly(n, d);
+}
+
 static bool fits_int64(const literal *n)
 {
 	uint64_t limit = (uint64_t)INT64_MAX + (n->negative ? 1 : 0);
@@ -168,7 +200,7 @@ lat_status lat_json_read_number(const char **at, const char *end, lat_value *out
 		return LAT_E_LIMIT;
 	}
 	out->type = LAT_DOUBLE;
-	out->flags = n.real ? 0 : LAT_V_WIDE_INT;
+	out->flags = !n.real ? LAT_V_WIDE_INT : is_rounded(&n, d) ? LAT_V_ROUNDED : 0;
 	out->u.d = n.negative ? -d : d;
 	return LAT_OK;
 }

@@ -55,18 +55,34 @@ static void numbers_with_fraction_or_exponent_are_doubles(void)
 	CHECK(reads_double("-0.0", -0.0, 0));
 	CHECK(reads_double("-0e5", -0.0, 0));
 	CHECK(reads_double("0.1", 0.1, 0));
-	CHECK(reads_double("9007199254740993.0", 9007199254740992.0, 0));
+	CHECK(reads_double("9007199254740993.0", 9007199254740992.0, LAT_V_ROUNDED));
 	CHECK(reads_double("1e22", 1e22, 0));
 	CHECK(reads_double("1e23", 1e23, 0));
 	CHECK(reads_double("123456789012345678901234567890e-10", 12345678901234567890.1234567890, 0));
 	CHECK(reads_double("0.000000000000000000000000000001", 1e-30, 0));
 	CHECK(reads_double("1e00000000000000000000000000000000001", 10, 0));
-	CHECK(reads_double("1e-99999999999999999999999", 0, 0));
+	CHECK(reads_double("1e-99999999999999999999999", 0, LAT_V_ROUNDED));
 	CHECK(reads_double("0e99999999999999999999999", 0, 0));
 	CHECK(reads_double("1.7976931348623157e308", 0x1.fffffffffffffp1023, 0));
 	CHECK(reads_double("5e-324", 0x1p-1074, 0));
 	CHECK(reads_double("2.4703282292062328e-324", 0x1p-1074, 0)); /* just over half of the smallest */
-	CHECK(reads_double("2.4703282292062327e-324", 0, 0));
+	CHECK(reads_double("2.4703282292062327e-324", 0, LAT_V_ROUNDED));
+}
+
+/* What a schema that asks for an integer must not take for one. */
+static void whole_doubles_of_other_literals_are_marked_rounded(void)
+{
+	CHECK(reads_double("4503599627370496.4", 0x1p52, LAT_V_ROUNDED));
+	CHECK(reads_double("1.00000000000000000000000000001", 1, LAT_V_ROUNDED));
+	CHECK(reads_double("-9007199254740993e0", -0x1p53, LAT_V_ROUNDED));
+	CHECK(reads_double("1e-400", 0, LAT_V_ROUNDED));
+	CHECK(reads_double("1.00000000000000000000000000000", 1, 0));
+	CHECK(reads_double("9007199254740992.0", 0x1p53, 0));
+	CHECK(reads_double("900719925474099200e-2", 0x1p53, 0));
+	CHECK(reads_double("1e18", 1e18, 0));
+	CHECK(reads_double("123456789012345680e1", 1234567890123456800.0, 0));
+	CHECK(reads_double("12300e-2", 123, 0));
+	CHECK(reads_double("1.5", 1.5, 0));
 }
 
 /* 2^53 + 1 lies halfway between two doubles: the tie goes to the even one, and a digit 900 places on breaks
@@ -77,9 +93,9 @@ static void a_digit_far_behind_breaks_a_tie(void)
 	size_t n = strlen(text);
 	memset(text + n, '0', 900);
 	strcpy(text + n + 900, "0");
-	CHECK(reads_double(text, 9007199254740992.0, 0));
+	CHECK(reads_double(text, 9007199254740992.0, LAT_V_ROUNDED));
 	strcpy(text + n + 900, "1");
-	CHECK(reads_double(text, 9007199254740994.0, 0));
+	CHECK(reads_double(text, 9007199254740994.0, LAT_V_ROUNDED));
 }
 
 static void a_million_digits_are_one_number(void)
@@ -465,6 +481,7 @@ int main(void)
 	integers_are_exact_to_the_edges_of_int64();
 	integers_past_int64_are_the_nearest_double_and_marked_wide();
 	numbers_with_fraction_or_exponent_are_doubles();
+	whole_doubles_of_other_literals_are_marked_rounded();
 	a_digit_far_behind_breaks_a_tie();
 	a_million_digits_are_one_number();
 	numbers_past_a_doubles_range_are_refused();
