@@ -151,7 +151,7 @@ static const char *key_text(const walker *w, int idx, char *text, size_t room)
 static lat_status fail_deep(const walker *w, const frame *deepest)
 {
 	const frame *repeated = NULL;
-	for (const frame *f = deepest; f; f = f->parent)
+	for (const frame *f = deepest; f->parent; f = f->parent)
 		for (const frame *above = f->parent; above; above = above->parent)
 			if (above->table == f->table)
 				repeated = f; /* in the end: the one nearest to the root */
@@ -336,8 +336,12 @@ static lat_status convert_object(const walker *w, frame *f, lat_value *out)
 	size_t n = count_members(L);
 	if (n > UINT32_MAX)
 		return fail(w, f->parent, LAT_E_LIMIT, "more than %u members", UINT32_MAX);
-	lat_value *members = n ? room_for(w, 2 * n) : NULL, *member = members;
-	if (n && !members)
+	if (n == 0) {
+		*out = (lat_value){.type = LAT_OBJECT};
+		return LAT_OK;
+	}
+	lat_value *members = room_for(w, 2 * n), *member = members;
+	if (!members)
 		return lat_fail_nomem(w->err);
 	lua_pushnil(L);
 	for (; lua_next(L, -2); lua_pop(L, 1), member += 2) {
@@ -399,7 +403,7 @@ static lat_status convert_table(const walker *w, const frame *parent, lat_value 
 	}
 }
 
-/* The value is on top and stays there (on failure more may lie above). f: the table that it is in, or NULL. */
+/* The value is on top and stays there (on failure more may lie above). f: the table that it is in. */
 static lat_status convert(const walker *w, const frame *f, lat_value *out)
 {
 	lua_State *L = w->L;

@@ -66,7 +66,7 @@ static int size_hint(uint32_t n)
 	return n < INT_MAX ? (int)n : INT_MAX;
 }
 
-/* mt: stack place of the array metatable. Recursion is as deep as the tree: LAT_JSON_DEFAULT_DEPTH at most. */
+/* mt: stack place of the array metatable. Recursion is as deep as the tree: LAT_JSON_DEFAULT_DEPTH. */
 static void push(lua_State *L, const lat_value *v, int mt)
 {
 	switch (v->type) {

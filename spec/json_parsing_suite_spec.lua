@@ -3,8 +3,8 @@ local json_values = require "spec.support.json_values"
 
 local FOLDER = "../shared/cases/json-parsing"
 
--- What the suite leaves open, and we take. The rest of its i_ files is refused: text that isn't UTF-8, halves of
--- surrogate pairs, numbers that no double is near to.
+-- What the suite leaves open, and we take. The rest of its i_ files is refused: text that isn't UTF-8, halves
+-- of surrogate pairs, numbers that no double is near to.
 local TAKEN = {
 	["i_number_double_huge_neg_exp.json"] = true, -- 0.0
 	["i_number_real_underflow.json"] = true, -- 0.0

@@ -103,7 +103,8 @@ describe("decoding JSON", function()
 		assert(value[1] == long)
 		long = long .. ("x"):rep(20000000)
 		local _, message = json.decode('"' .. long .. '"')
-		assert.equal("JSON refused at byte 67108865: the text has 70000002 bytes, at most 67108864 are allowed", message)
+		assert.equal("JSON refused at byte 67108865: the text has 70000002 bytes, "
+			.. "at most 67108864 are allowed", message)
 		assert((json.decode('"' .. long .. '"', 80000000)) == long)
 	end)
 
@@ -139,9 +140,10 @@ end)
 
 describe("integers past 2^53 (case 8 of the known faults)", function()
 	local EDGES = {
-		"9007199254740991", "9007199254740992", "9007199254740993", "-9007199254740993", "1618065507111835497",
-		"999999999999999999", "1000000000000000000", "9223372036854775806", "9223372036854775807",
-		"-9223372036854775807", "-9223372036854775808", "4294967296", "-4294967297", "0",
+		"9007199254740991", "9007199254740992", "9007199254740993", "-9007199254740993",
+		"1618065507111835497", "999999999999999999", "1000000000000000000", "9223372036854775806",
+		"9223372036854775807", "-9223372036854775807", "-9223372036854775808", "4294967296",
+		"-4294967297", "0",
 	}
 
 	for _, digits in ipairs(EDGES) do
@@ -192,7 +194,7 @@ describe("integers past 2^53 (case 8 of the known faults)", function()
 	end)
 
 	it("are not confused with floats of the same value", function()
-		assert.equal("[1,1.0,-0.0,1e15]", (json.encode { 1, 1.0, -0.0, 1e15 }:gsub("1000000000000000.0", "1e15")))
+		assert.equal("[1,1.0,-0.0,9007199254740992.0]", json.encode { 1, 1.0, -0.0, 0x1p53 })
 		assert.equal("float", math.type(json.decode "1e3"))
 		assert.equal("float", math.type(json.decode "9007199254740993.0"))
 	end)
@@ -263,7 +265,7 @@ describe("encoding JSON", function()
 			json.encode(print)
 		end)
 		assert.is_false(ok)
-		assert(err:match "^%./spec/json_spec%.lua:%d+: json%.encode: " or err:match "^spec/json_spec%.lua:%d+: ", err)
+		assert(err:match "json_spec%.lua:%d+: json%.encode: ", err)
 	end)
 end)
 
@@ -394,5 +396,14 @@ describe("any value with a JSON form", function()
 		end
 		collectgarbage()
 		assert(finalized > 0)
+	end)
+end)
+
+describe("the examples of the annotations", function()
+	it("are so", function()
+		assert.equal('{"id":7,"tags":[]}', json.encode { id = 7, tags = json.array() })
+		assert.same({ id = 7 }, json.decode '{"id":7}')
+		assert.equal("[]", json.encode(json.array {}))
+		assert.equal('{"b":1,"a":2}', json.encode(json.ordered { { "b", 1 }, { "a", 2 } }))
 	end)
 end)

@@ -1,4 +1,4 @@
-/* Number literals and numbers (private to engine/json). Pure; any thread; whatever the process's locale is. */
+/* Number literals and numbers (private to engine/json). Pure; any thread; the locale doesn't matter. */
 #ifndef LAT_JSON_NUMBER_H
 #define LAT_JSON_NUMBER_H
 

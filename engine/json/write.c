@@ -24,10 +24,12 @@ static char *escape(char *q, unsigned char c)
 		*q++ = c >= 0x20 ? (char)c : letter[c];
 		return q;
 	}
-	memcpy(q, "u00", 3);
-	q[3] = hex[c >> 4];
-	q[4] = hex[c & 0xf];
-	return q + 5;
+	*q++ = 'u';
+	*q++ = '0';
+	*q++ = '0';
+	*q++ = hex[c >> 4];
+	*q++ = hex[c & 0xf];
+	return q;
 }
 
 static lat_status fail_utf8(lat_error *err, size_t offset)

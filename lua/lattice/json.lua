@@ -7,23 +7,23 @@ local json = {}
 --- JSON null, as a value that a table can hold. It is true in conditions; compare with `== json.null`.
 json.null = core.null
 
---- The JSON text of a value: UTF-8, no spaces, the keys of an object sorted by their bytes (`json.ordered` gives
---- another order), `1` for an integer and `1.0` for a float.
+--- The JSON text of a value: UTF-8, no spaces, the keys of an object sorted by their bytes (`json.ordered`
+--- gives another order), `1` for an integer and `1.0` for a float.
 ---
---- Raises for what has no JSON form: NaN, infinities, cycles, more than 1000 levels, mixed and sparse tables, keys
---- that aren't strings, strings that aren't UTF-8, functions. The message names the place: `$.a[2].b`.
+--- Raises for what has no JSON form: NaN, infinities, cycles, more than 1000 levels, mixed and sparse tables,
+--- keys that aren't strings, strings that aren't UTF-8, functions. The message names the place: `$.a[2].b`.
 ---
 ---     json.encode{ id = 7, tags = json.array() } --> {"id":7,"tags":[]}
 ---@type fun(value: any): string
 json.encode = core.json_encode
 
---- The value of a JSON text. Objects become plain tables, arrays become tables marked as by `json.array`, null
---- becomes `json.null`, numbers without fraction and exponent integers if they fit 64 bits, else floats.
+--- The value of a JSON text. Objects become plain tables, arrays become tables marked as by `json.array`,
+--- null becomes `json.null`, numbers without fraction and exponent integers if they fit 64 bits, else floats.
 ---
 ---     json.decode '{"id":7}' --> { id = 7 }
 ---
---- Returns nil and a message if the text isn't JSON or passes a limit: `max_bytes` (default 64 MiB) or `max_depth`
---- levels of nesting (default and most: 1000). The message says what is wrong, and at which byte.
+--- Returns nil and a message if the text isn't JSON or passes a limit: `max_bytes` (default 64 MiB) or
+--- `max_depth` levels of nesting (default and most: 1000). The message says what is wrong, and at which byte.
 ---@type fun(text: string, max_bytes?: integer, max_depth?: integer): any, string?
 json.decode = core.json_decode
 

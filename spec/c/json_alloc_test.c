@@ -23,7 +23,7 @@ static void check(bool ok, const char *what, int line)
 
 #define CHECK(condition) check(condition, #condition, __LINE__)
 
-/* A text that needs every kind of memory: the stack of values, hashed members, copies, strings with escapes. */
+/* Needs every kind of memory: the stack of values, hashed members, copies, strings with escapes. */
 static void build_text(lat_buf *b)
 {
 	lat_buf_byte(b, '[');

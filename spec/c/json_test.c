@@ -415,7 +415,7 @@ static void a_text_that_is_cut_anywhere_is_refused(void)
 	}
 }
 
-/* Each byte replaced by each other byte: read or refused, nothing else; what is read can be written and read. */
+/* Each byte replaced by each other byte: read or refused; what is read can be written and read. */
 static void a_text_with_any_byte_changed_has_a_defined_outcome(void)
 {
 	int wrong = 0;
