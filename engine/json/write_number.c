@@ -54,7 +54,7 @@ static bool short_decimal(decimal *out, double d)
 		if (scaled >= 1e15)
 			return false;
 		uint64_t m = (uint64_t)(scaled + 0.5);
-		if (m != 0 && (double)m / power == d) {
+		if ((double)m / power == d) {
 			from_integer(out, m, k);
 			return true;
 		}
