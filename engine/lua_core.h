@@ -29,7 +29,8 @@ int lat_lua_raise(lua_State *L, const lat_error *err);
 int lat_lua_nil_error(lua_State *L, const lat_error *err);
 /* Pushes a tree as Lua data: null is lattice.null, arrays carry the array metatable. May raise on memory. */
 void lat_lua_push_value(lua_State *L, const lat_value *v);
-/* Builds a tree of the Lua value at idx (strings are views into Lua's: keep the value on the stack meanwhile). */
+/* Builds a tree of the Lua value at idx; strings are views into Lua's: keep the value on the stack meanwhile.
+ * Never raises and runs no Lua code; err names the path. An empty table without a mark gets LAT_V_EITHER. */
 lat_status lat_lua_to_value(lua_State *L, int idx, lat_arena *arena, lat_value *out, lat_error *err);
 
 #endif

@@ -337,7 +337,7 @@ static lat_status convert_object(const walker *w, frame *f, lat_value *out)
 	if (n > UINT32_MAX)
 		return fail(w, f->parent, LAT_E_LIMIT, "more than %u members", UINT32_MAX);
 	if (n == 0) {
-		*out = (lat_value){.type = LAT_OBJECT};
+		*out = (lat_value){.type = LAT_OBJECT, .flags = LAT_V_EITHER};
 		return LAT_OK;
 	}
 	lat_value *members = room_for(w, 2 * n), *member = members;
@@ -352,10 +352,7 @@ static lat_status convert_object(const walker *w, frame *f, lat_value *out)
 			return status;
 	}
 	sort_members(members, n);
-	*out = (lat_value){.type = LAT_OBJECT,
-	                   .flags = n ? 0 : LAT_V_EITHER,
-	                   .len = (uint32_t)n,
-	                   .u.items = members};
+	*out = (lat_value){.type = LAT_OBJECT, .len = (uint32_t)n, .u.items = members};
 	return LAT_OK;
 }
 
