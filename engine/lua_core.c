@@ -1,11 +1,7 @@
 /* luaopen_lattice_core: puts the bindings together. Runs on the thread that requires the module. */
 #include "lua_core.h"
 
-#define LAT_EXPORT __attribute__((visibility("default")))
-
-LAT_EXPORT int luaopen_lattice_core(lua_State *L);
-
-LAT_EXPORT int luaopen_lattice_core(lua_State *L)
+int luaopen_lattice_core(lua_State *L)
 {
 	lua_newtable(L);
 	lat_lua_open_json(L);
@@ -13,6 +9,8 @@ LAT_EXPORT int luaopen_lattice_core(lua_State *L)
 	lat_lua_open_loop(L);
 	lat_lua_open_batch(L);
 	lat_lua_open_process(L);
+	lat_lua_open_flag(L);
+	lat_lua_open_worker(L);
 	lat_lua_open_http(L);
 	lat_lua_open_messages(L);
 	lat_lua_open_sigint(L);

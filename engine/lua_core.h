@@ -11,12 +11,17 @@
 #include "base/error.h"
 #include "base/value.h"
 
+/* The module, also for Lua states that the engine makes. */
+__attribute__((visibility("default"))) int luaopen_lattice_core(lua_State *L);
+
 /* Each expects the core table on top of the stack, and leaves it there. */
 void lat_lua_open_json(lua_State *L);
 void lat_lua_open_schema(lua_State *L);
 void lat_lua_open_loop(lua_State *L);
 void lat_lua_open_batch(lua_State *L);
 void lat_lua_open_process(lua_State *L);
+void lat_lua_open_flag(lua_State *L);
+void lat_lua_open_worker(lua_State *L);
 void lat_lua_open_http(lua_State *L);
 void lat_lua_open_messages(lua_State *L);
 void lat_lua_open_sigint(lua_State *L);

@@ -37,17 +37,25 @@ lat_threads *lat_lua_new_threads(lua_State *L, size_t threads)
 	return box->pool;
 }
 
+lat_threads *lat_lua_to_threads(lua_State *L, int idx)
+{
+	threads_box *box = luaL_checkudata(L, idx, THREADS_TYPE);
+	if (!box->pool)
+		luaL_error(L, "this Lua state is closing: its threads are gone");
+	return box->pool;
+}
+
 lat_threads *lat_lua_threads(lua_State *L)
 {
 	luaL_checkstack(L, 4, NULL);
-	lua_rawgetp(L, LUA_REGISTRYINDEX, &THREADS_KEY);
-	threads_box *box = lua_touserdata(L, -1);
+	lat_threads *pool;
+	if (lua_rawgetp(L, LUA_REGISTRYINDEX, &THREADS_KEY) != LUA_TNIL) {
+		pool = lat_lua_to_threads(L, -1);
+		lua_pop(L, 1);
+		return pool;
+	}
 	lua_pop(L, 1);
-	if (box && !box->pool)
-		luaL_error(L, "this Lua state is closing: its threads are gone");
-	if (box)
-		return box->pool;
-	lat_threads *pool = lat_lua_new_threads(L, 0);
+	pool = lat_lua_new_threads(L, 0);
 	lua_rawsetp(L, LUA_REGISTRYINDEX, &THREADS_KEY);
 	return pool;
 }

@@ -13,4 +13,7 @@ lat_threads *lat_lua_threads(lua_State *L);
 /* Pushes a userdata that owns a pool of its own (threads 0: as many as cores). Raises when it can't be made. */
 lat_threads *lat_lua_new_threads(lua_State *L, size_t threads);
 
+/* The pool that the userdata at idx owns. Raises when it is closed. */
+lat_threads *lat_lua_to_threads(lua_State *L, int idx);
+
 #endif
