@@ -155,6 +155,9 @@ local function outcome_of(call, ok, value, traceback, controller, query)
 		local text = string.format('Tool "%s" was stopped before it ended: %s', call.name, query:stop_text())
 		return tool_result.failure(text, value)
 	end
+	if errors.is(value, "worker_error") then
+		value, traceback = value.message, value.traceback
+	end
 	local text = string.format('Tool "%s" failed: %s', call.name, errors.text(value))
 	return tool_result.failure(text, value == nil and "nil" or value, traceback)
 end

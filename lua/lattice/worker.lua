@@ -6,38 +6,47 @@ local task = require "lattice.task"
 
 local worker = {}
 
--- A cancelled worker is stopped by a hook in its own state; until then the call counts as running.
-local function await_stopped(op, own_signal)
-	local aborted = task.wait_op(op, own_signal)
-	if aborted then
-		task.wait_op(op)
+-- A context that can't cross to another thread (it holds functions, say) stays behind: the worker sees none.
+local function start_call(made, input, ctx, timeout_ms)
+	local plain = {
+		tool_call_id = ctx.tool_call_id,
+		tool_name = ctx.tool_name,
+		signal = ctx.signal:flag(),
+		context = ctx.context,
+	}
+	local ok, op = pcall(made.call, made, input, plain, timeout_ms)
+	if not ok and tostring(op):find("ctx.context", 1, true) then
+		plain.context = nil
+		ok, op = pcall(made.call, made, input, plain, timeout_ms)
 	end
-	return aborted
+	if not ok then
+		error(op, 0)
+	end
+	return op
 end
 
---- Makes a handler that runs another one on the pool.
+--- Makes a handler that runs another one on the pool. A call that is aborted is stopped by its flag, in its own
+--- state, and counts as running until it has stopped.
 ---@param name string the tool's name
 ---@param handler? function the function to run there; its upvalues must be plain data
 ---@param source true|string true, or the module that returns the function
 ---@param timeout_ms? number
 ---@return fun(input: any, ctx: lattice.tool_context): any
 function worker.handler(name, handler, source, timeout_ms)
-	local made, problem = core.worker { source = source == true and handler or source }
-	if not made then
-		error(string.format('tool "%s": worker: %s', name, problem), 0)
+	local ok, made = pcall(core.worker, { source = source == true and handler or source })
+	if not ok then
+		error(string.format('tool "%s": %s', name, errors.text(made)), 0)
 	end
 	return function(input, ctx)
-		local plain = { tool_call_id = ctx.tool_call_id, tool_name = ctx.tool_name, context = ctx.context }
-		local op <close> = made:call(input, plain, timeout_ms, ctx.signal:flag())
-		local aborted = await_stopped(op, ctx.signal)
-		if aborted then
-			error(task.abort_error(aborted.reason), 0)
+		local op <close> = start_call(made, input, ctx, timeout_ms)
+		task.wait_op(op)
+		local good, value, traceback, kind = op:result()
+		if good then
+			return value
+		elseif kind == "abort" then
+			error(task.abort_error(ctx.signal.reason), 0)
 		end
-		local ok, value, traceback = op:result()
-		if not ok then
-			error(errors.new("worker_error", errors.text(value), { traceback = traceback }), 0)
-		end
-		return value
+		error(errors.new("worker_error", errors.text(value), { traceback = traceback }), 0)
 	end
 end
 
