@@ -77,6 +77,11 @@ $(BUILD)/spec/c/%_test: spec/c/%_test.c $(LIB)
 	$(call say,CC,$<)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -o $@ $< $(LIB) $(LDFLAGS) $(TEST_LIBS) $(CORE_LIBS)
 
+$(BUILD)/bin/lua5.4: scripts/sanitizer/lua.c | $(BUILD)/.tools
+	@mkdir -p $(@D)
+	$(call say,CC,$<)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -o $@ $< $(LDFLAGS) $(call pkg,--libs lua5.4)
+
 # This one has Lua and the bindings inside, and its own malloc before theirs.
 WRAPPED := malloc calloc realloc free strdup strndup
 $(BUILD)/spec/c/http_test: LDFLAGS += $(WRAPPED:%=-Wl,--wrap=%)

@@ -26,32 +26,28 @@ reports_in() { # folder
 	[ -z "$found" ] || { cat $found; return 1; }
 }
 
-run_asan() { # make target
-	local flags="-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer"
-	rm -f build-asan/report.*
-	"${make[@]}" BUILD=build-asan OPT=-O1 SANITIZE="$flags" build c-tests || return 1
-	local options="detect_leaks=1:detect_stack_use_after_return=1:strict_string_checks=1:log_path=$PWD/build-asan/report"
-	local preload=""
-	[ "$1" = test-c ] || preload=LD_PRELOAD=$(gcc -print-file-name=libasan.so):$(gcc -print-file-name=libubsan.so)
-	ASAN_OPTIONS=$options UBSAN_OPTIONS=print_stacktrace=1:log_path=$PWD/build-asan/report \
-		LSAN_OPTIONS="suppressions=$PWD/scripts/sanitizer/lsan.supp:print_suppressions=0" \
-		LATTICE_SPEC_SCALE=0.1 RUN_UNDER="env $preload" \
-		"${make[@]}" BUILD=build-asan OPT=-O1 SANITIZE="$flags" "$1"
+# `lua5.4` is a launcher that is built with the sanitizer too: for the specs, and for whatever they start.
+run_sanitized() { # build folder, flags of the compiler, command before each program, make target
+	local options=(BUILD="$1" OPT=-O1 SANITIZE="$2")
+	rm -f "$1"/report.*
+	"${make[@]}" "${options[@]}" build c-tests "$1/bin/lua5.4" || return 1
+	PATH=$PWD/$1/bin:$PATH RUN_UNDER=$3 "${make[@]}" "${options[@]}" "$4"
 	local status=$?
-	reports_in build-asan && return $status
+	reports_in "$1" && return $status
+}
+
+run_asan() { # make target
+	local log=log_path=$PWD/build-asan/report
+	ASAN_OPTIONS=detect_leaks=1:detect_stack_use_after_return=1:$log UBSAN_OPTIONS=print_stacktrace=1:$log \
+		LATTICE_SPEC_SCALE=0.1 ALLOC_FAILURE_STRIDE=31 run_sanitized build-asan \
+		"-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer" "" "$1"
 }
 
 # TSan wants the address layout that it knows: no randomisation.
 run_tsan() { # make target
-	rm -f build-tsan/report.*
-	"${make[@]}" BUILD=build-tsan OPT=-O1 SANITIZE=-fsanitize=thread build c-tests || return 1
-	local preload=""
-	[ "$1" = test-c ] || preload=LD_PRELOAD=$(gcc -print-file-name=libtsan.so)
-	TSAN_OPTIONS="ignore_noninstrumented_modules=1:second_deadlock_stack=1:log_path=$PWD/build-tsan/report" \
-		LATTICE_SPEC_SCALE=0.05 RUN_UNDER="setarch -R env $preload" SPEC="${TSAN_SPECS-}" \
-		"${make[@]}" BUILD=build-tsan OPT=-O1 SANITIZE=-fsanitize=thread "$1"
-	local status=$?
-	reports_in build-tsan && return $status
+	TSAN_OPTIONS=ignore_noninstrumented_modules=1:second_deadlock_stack=1:log_path=$PWD/build-tsan/report \
+		LATTICE_SPEC_SCALE=0.05 ALLOC_FAILURE_STRIDE=211 SPEC=${TSAN_SPECS-} \
+		run_sanitized build-tsan -fsanitize=thread "setarch -R" "$1"
 }
 
 run_valgrind() { # make target
