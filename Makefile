@@ -29,7 +29,6 @@ MODULE := $(BUILD)/lattice/core.so
 LIB := $(BUILD)/liblattice.a
 
 C_TESTS := $(patsubst spec/c/%.c,$(BUILD)/spec/c/%,$(sort $(wildcard spec/c/*_test.c)))
-C_TESTS := $(if $(wildcard lua/lattice/init.lua),$(C_TESTS),$(filter-out %/alloc_failure_test,$(C_TESTS)))
 FUZZERS := $(patsubst spec/fuzz/%.c,$(BUILD)/spec/fuzz/%,$(sort $(wildcard spec/fuzz/fuzz_*.c)))
 BENCH := $(addprefix $(BUILD)/bench/,floor measure serve)
 

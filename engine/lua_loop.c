@@ -174,6 +174,7 @@ static int core_timer(lua_State *L)
 	return 1;
 }
 
+/* clang-format off */
 static const luaL_Reg FUNCTIONS[] = {
 	{"turn", core_turn},
 	{"now_ms", core_now_ms},
@@ -181,6 +182,7 @@ static const luaL_Reg FUNCTIONS[] = {
 	{"timer", core_timer},
 	{NULL, NULL},
 };
+/* clang-format on */
 
 void lat_lua_open_loop(lua_State *L)
 {

@@ -49,8 +49,7 @@ while [ $# -gt 0 ]; do
 	case $1 in
 	c)
 		for source in spec/c/*_test.c; do
-			program=$build/spec/c/$(basename "$source" .c)
-			[ ! -f "$program" ] || run_c_test "$program"
+			[ ! -f "$source" ] || run_c_test "$build/spec/c/$(basename "$source" .c)"
 		done
 		shift
 		;;

@@ -1,4 +1,3 @@
-if not package.searchpath("lattice", package.path) then return end
 local doc_examples = require "scripts.doc_examples"
 
 describe("the documents", function()

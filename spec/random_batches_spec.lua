@@ -5,7 +5,8 @@ local lattice = require "lattice"
 local scripted = require "spec.support.scripted"
 
 local seed = tonumber(os.getenv "SEED") or os.time()
-local rounds = tonumber(os.getenv "ROUNDS") or 2000
+local scale = tonumber(os.getenv "LATTICE_SPEC_SCALE") or 1
+local rounds = tonumber(os.getenv "ROUNDS") or math.ceil(2000 * scale)
 
 local PATHS = { "a", "b", "c" }
 

@@ -17,7 +17,7 @@ end
 local docs = read_docs()
 
 -- A plain find with a border behind it, so that `lattice.tool` isn't found in `lattice.tool_use`.
-local function mentioned(name)
+local function stands(name)
 	local from = 1
 	while true do
 		local first, last = docs:find(name, from, true)
@@ -29,6 +29,12 @@ local function mentioned(name)
 		end
 		from = last + 1
 	end
+end
+
+-- By its whole name; a method by `:name`, a constructor of schemas by `s.name` too.
+local function mentioned(name)
+	local method, constructor = name:match ":[%w_]+$", name:match "^lattice%.schema%.([%w_]+)$"
+	return stands(name) or method and stands(method) or constructor and stands("s." .. constructor)
 end
 
 local problems = 0
