@@ -340,6 +340,7 @@ int main(void)
 			   *at = getenv("ALLOC_FAILURE_AT");
 	long stride = stride_text ? atol(stride_text) : 7;
 	long seed = seed_text ? atol(seed_text) : (long)time(NULL);
+	setenv("LUA_PATH", "./lua/?.lua;./lua/?/init.lua;;", 0);
 	int port = reply_server_start(&(reply_sizes){.tool_steps = 2, .text_bytes = 100, .delta_bytes = 10});
 	if (port == 0 || stride < 1) {
 		fputs("alloc_failure_test: needs a free port and a stride of at least 1\n", stderr);
