@@ -7,8 +7,8 @@
 
 typedef struct {
 	const char *name;
-	bool (*check)(const char *s, size_t len);
-	const char *expected; /* "date of RFC 3339 (2024-12-31)" */
+	bool (*check)(const char *s, size_t len); /* NULL: "regex", which lat_pattern_judge knows */
+	const char *expected;                     /* "date of RFC 3339 (2024-12-31)" */
 } lat_format;
 
 /* NULL for a name that the draft doesn't define: then nothing is asserted. */

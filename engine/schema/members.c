@@ -64,13 +64,23 @@ static bool check_pattern(lat_run *r, const lat_pattern *p, const lat_value *v, 
 	return lat_report(r, at, v, "string that matches the pattern %.*s", (int)(len > 200 ? 200 : len), source);
 }
 
+static bool check_format(lat_run *r, const lat_format *f, const lat_value *v, const lat_place *at)
+{
+	const char *s = v->len ? v->u.s : "";
+	lat_match verdict =
+		f->check ? (f->check(s, v->len) ? LAT_MATCH_YES : LAT_MATCH_NO) : lat_pattern_judge(s, v->len);
+	if (verdict == LAT_MATCH_NOMEM)
+		return lat_run_nomem(r);
+	return verdict == LAT_MATCH_YES || lat_report(r, at, v, "%s", f->expected);
+}
+
 bool lat_run_string(lat_run *r, const lat_string_rules *s, const lat_value *v, const lat_place *at)
 {
 	bool ok = check_length(r, s, v, at);
 	if (s->pattern && (ok || r->report))
 		ok = check_pattern(r, s->pattern, v, at) && ok;
-	if (s->format && (ok || r->report) && !s->format->check(v->len ? v->u.s : "", v->len))
-		ok = lat_report(r, at, v, "%s", s->format->expected);
+	if (s->format && (ok || r->report))
+		ok = check_format(r, s->format, v, at) && ok;
 	return ok;
 }
 

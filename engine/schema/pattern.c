@@ -95,10 +95,15 @@ static pcre2_code *compile(const char *source, size_t len, pcre2_compile_context
 	return code;
 }
 
+static bool is_nomem(int why)
+{
+	return why == PCRE2_ERROR_NOMEMORY || why == PCRE2_ERROR_HEAP_FAILED;
+}
+
 static lat_status refuse(int why, lat_error *err)
 {
 	char reason[128];
-	if (why == PCRE2_ERROR_NOMEMORY || why == PCRE2_ERROR_HEAP_FAILED)
+	if (is_nomem(why))
 		return lat_fail_nomem(err);
 	if (why == PCRE2_ERROR_LOOKBEHIND_NOT_FIXED_LENGTH)
 		return lat_fail(err, LAT_E_SYNTAX, "a lookbehind must have a fixed length");
@@ -165,7 +170,7 @@ static bool prepare(lat_matcher *m)
 	return m->data != NULL;
 }
 
-static lat_match verdict(int rc)
+static lat_match outcome(int rc)
 {
 	if (rc >= 0)
 		return LAT_MATCH_YES;
@@ -186,15 +191,25 @@ lat_match lat_pattern_match(const lat_pattern *p, lat_matcher *m, const char *su
 	int rc = pcre2_match(p->code, s, len, 0, 0, m->data, p->limits);
 	if (rc == PCRE2_ERROR_JIT_STACKLIMIT)
 		rc = pcre2_match(p->code, s, len, 0, PCRE2_NO_JIT, m->data, p->limits);
-	return verdict(rc);
+	return outcome(rc);
 }
 
-bool lat_pattern_is_valid(const char *source, size_t len)
+lat_match lat_pattern_judge(const char *source, size_t len)
 {
 	int why;
 	lat_status status;
-	pcre2_code *code = compile(source, len, NULL, &why, &status, NULL);
-	bool valid = code || (status == LAT_OK && why == PCRE2_ERROR_LOOKBEHIND_NOT_FIXED_LENGTH);
-	pcre2_code_free(code);
-	return valid;
+	pcre2_general_context *memory = pcre2_general_context_create(take_memory, give_memory, NULL);
+	pcre2_compile_context *context = memory ? pcre2_compile_context_create(memory) : NULL;
+	lat_match verdict = LAT_MATCH_NOMEM;
+	if (context) {
+		pcre2_code *code = compile(source, len, context, &why, &status, NULL);
+		if (code || (status == LAT_OK && why == PCRE2_ERROR_LOOKBEHIND_NOT_FIXED_LENGTH))
+			verdict = LAT_MATCH_YES;
+		else if (status == LAT_E_SYNTAX || (status == LAT_OK && !is_nomem(why)))
+			verdict = LAT_MATCH_NO;
+		pcre2_code_free(code);
+	}
+	pcre2_compile_context_free(context);
+	pcre2_general_context_free(memory);
+	return verdict;
 }

@@ -43,7 +43,7 @@ typedef enum {
 
 lat_match lat_pattern_match(const lat_pattern *p, lat_matcher *m, const char *subject, size_t len);
 
-/* Whether source is a regular expression of ECMA-262 at all (format "regex"). */
-bool lat_pattern_is_valid(const char *source, size_t len);
+/* Whether source is a regular expression of ECMA-262 at all (format "regex"): yes, no or LAT_MATCH_NOMEM. */
+lat_match lat_pattern_judge(const char *source, size_t len);
 
 #endif

@@ -60,7 +60,7 @@ static lat_status find_pointer(lat_registry *g, uint32_t resource, char *pointer
 	uint32_t location = g->resources[resource].root;
 	const lat_value *v = g->locations[location].schema;
 	lat_location made = {.parent = LAT_NODE_NONE, .node = LAT_NODE_NONE, .index = -1};
-	char *at = len ? pointer + 1 : NULL, *end = pointer + len;
+	char *at = len ? pointer + 1 : NULL, *end = len ? pointer + len : NULL;
 	char *whole = lat_arena_copy(&g->arena, pointer, len);
 	if (!whole)
 		return lat_fail_nomem(g->err);

@@ -174,8 +174,10 @@ static bool copy_fragment(lat_arena *arena, part p, char **fragment, size_t *len
 	if (!p.given)
 		return true;
 	*fragment = lat_arena_copy(arena, p.s, p.len);
-	if (*fragment)
+	if (*fragment) {
 		*len = percent_decode(*fragment, p.len);
+		(*fragment)[*len] = '\0';
+	}
 	return *fragment != NULL;
 }
 
