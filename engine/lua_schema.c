@@ -4,6 +4,8 @@
  * schema's text as its user value. A raise in the middle of a validation (no memory while results are pushed)
  * leaves the scratch busy, and so does a finalizer that validates with the same schema in the middle of a
  * call: the next call then takes a scratch of its own. On the thread of the lua_State. */
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "lua_core.h"
@@ -108,10 +110,39 @@ static int push_verdict(lua_State *L, scratch *s, lat_status status, const lat_v
 	return 2;
 }
 
+/* Where in a Lua value ($.a[2]["b c"], see lua_to_value.c) as a JSON pointer (/a/1/b c). */
+static const char *pointer_of(const char *path, char *out, size_t room)
+{
+	size_t n = 0;
+	const char *p = *path == '$' ? path + 1 : path;
+	while (*p && n + 24 < room) {
+		bool quoted = p[0] == '[' && p[1] == '"';
+		out[n++] = '/';
+		if (*p == '[' && !quoted) {
+			char *end;
+			n += (size_t)snprintf(out + n, room - n, "%lld", strtoll(p + 1, &end, 10) - 1);
+			p = *end == ']' ? end + 1 : end;
+			continue;
+		}
+		for (p += quoted ? 2 : 1; *p && n + 2 < room && !(quoted ? *p == '"' : *p == '.' || *p == '['); p++) {
+			p += quoted && *p == '\\' && (p[1] == '"' || p[1] == '\\');
+			if (*p == '~' || *p == '/')
+				out[n++] = '~';
+			out[n++] = *p == '~' ? '0' : *p == '/' ? '1' : *p;
+		}
+		p += quoted && *p == '"' ? 1 : 0;
+		p += quoted && *p == ']' ? 1 : 0;
+	}
+	out[n] = '\0';
+	return out;
+}
+
 /* A Lua value that has no JSON form (a function, a cycle, bytes that aren't UTF-8): one error like any other. */
 static int push_unconvertible(lua_State *L, scratch *s, lat_status status, const lat_error *err)
 {
-	lat_schema_error e = {err->path, "a value with a JSON form", "", err->message};
+	char path[sizeof err->path * 2];
+	lat_schema_error e = {pointer_of(err->path, path, sizeof path), "a value with a JSON form", "",
+	                      err->message};
 	if (status == LAT_E_NOMEM)
 		return push_verdict(L, s, status, NULL, NULL);
 	return push_verdict(L, s, LAT_E_INVALID, NULL, &(lat_schema_errors){&e, 1, 1});
