@@ -136,7 +136,8 @@ describe("the short form", function()
 
 	it("mixes with constructors", function()
 		assert.equal(
-			'{"type":"object","properties":{"a":{"type":"string","minLength":1},"b":{"type":"array","items":{"type":"boolean"}}},'
+			'{"type":"object","properties":{"a":{"type":"string","minLength":1},'
+				.. '"b":{"type":"array","items":{"type":"boolean"}}},'
 				.. '"required":["a","b"],"additionalProperties":false}',
 			text_of { a = s.string { min_length = 1 }, b = { s.boolean } }
 		)

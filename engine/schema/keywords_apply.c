@@ -264,11 +264,12 @@ lat_status lat_compile_properties(lat_node_builder *b)
 		return LAT_OK;
 	uint32_t from_map = b->properties ? b->properties->len : 0;
 	uint32_t from_list = b->required ? b->required->len : 0;
-	uint32_t *table = lat_hash_table(&b->c->schema->arena, from_map + from_list, &r->mask);
-	r->table = table;
-	r->properties = lat_compile_alloc(b, (from_map + from_list) * sizeof *r->properties);
-	if (!table || !r->properties)
+	lat_property *all = lat_compile_alloc(b, (from_map + from_list) * sizeof *all);
+	uint32_t *table = all ? lat_hash_table(&b->c->schema->arena, from_map + from_list, &r->mask) : NULL;
+	if (!table)
 		return lat_compile_nomem(b);
+	r->properties = all;
+	r->table = table;
 	lat_status status = LAT_OK;
 	lat_property *p = NULL;
 	for (uint32_t i = 0; i < from_map && status == LAT_OK; i++) {
