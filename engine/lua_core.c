@@ -11,6 +11,7 @@ int luaopen_lattice_core(lua_State *L)
 	lat_lua_open_process(L);
 	lat_lua_open_flag(L);
 	lat_lua_open_worker(L);
+	lat_lua_open_trace(L);
 	lat_lua_open_http(L);
 	lat_lua_open_messages(L);
 	lat_lua_open_sigint(L);

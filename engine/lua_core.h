@@ -22,6 +22,7 @@ void lat_lua_open_batch(lua_State *L);
 void lat_lua_open_process(lua_State *L);
 void lat_lua_open_flag(lua_State *L);
 void lat_lua_open_worker(lua_State *L);
+void lat_lua_open_trace(lua_State *L);
 void lat_lua_open_http(lua_State *L);
 void lat_lua_open_messages(lua_State *L);
 void lat_lua_open_sigint(lua_State *L);
