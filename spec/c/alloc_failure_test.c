@@ -165,7 +165,7 @@ static int disarm(lua_State *L)
 /* Everything that may raise; returns the script's word. */
 static int protected_run(lua_State *L)
 {
-	const char *phase_name = lua_touserdata(L, 1);
+	const phase *p = lua_touserdata(L, 1);
 	luaL_openlibs(L);
 	luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_PRELOAD_TABLE);
 	lua_pushcfunction(L, luaopen_lattice_core);
@@ -175,8 +175,9 @@ static int protected_run(lua_State *L)
 	lua_pushstring(L, base_url);
 	lua_pushcfunction(L, arm);
 	lua_pushcfunction(L, disarm);
-	lua_pushstring(L, phase_name);
-	lua_call(L, 4, 1);
+	lua_pushstring(L, PHASES[*p]);
+	lua_pushstring(L, MODES[memory.mode]);
+	lua_call(L, 5, 1);
 	return 1;
 }
 
@@ -191,7 +192,7 @@ static void run_script(phase p, char *outcome, size_t size)
 		return;
 	}
 	lua_pushcfunction(L, protected_run);
-	lua_pushlightuserdata(L, (void *)PHASES[p]);
+	lua_pushlightuserdata(L, &p);
 	int status = lua_pcall(L, 1, 1, 0);
 	disarm(L);
 	const char *message = lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : "no string";
