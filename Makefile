@@ -30,7 +30,7 @@ LIB := $(BUILD)/liblattice.a
 
 C_TESTS := $(patsubst spec/c/%.c,$(BUILD)/spec/c/%,$(sort $(wildcard spec/c/*_test.c)))
 FUZZERS := $(patsubst spec/fuzz/%.c,$(BUILD)/spec/fuzz/%,$(sort $(wildcard spec/fuzz/fuzz_*.c)))
-BENCH := $(addprefix $(BUILD)/bench/,floor measure serve)
+BENCH := $(addprefix $(BUILD)/bench/,floor measure serve validate)
 
 # Commands show as a word and a file; V=1 shows them whole.
 Q := $(if $(V),,@)
@@ -145,6 +145,7 @@ bench: ## install what is missing, measure beside the floor; writes build/bench.
 bench-tools: $(BENCH)
 
 $(BUILD)/bench/serve: scripts/bench/reply_server.c scripts/bench/reply_server.h
+$(BUILD)/bench/validate: $(LIB)
 $(BUILD)/bench/transport_threads: scripts/bench/reply_server.c scripts/bench/reply_server.h $(LIB)
 $(BUILD)/bench/json_arrangements: $(LIB)
 $(BUILD)/bench/%: scripts/bench/%.c Makefile | $(BUILD)/.tools

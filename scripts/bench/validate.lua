@@ -1,15 +1,18 @@
--- JSON text to validated input, texts per second: lua5.4 validate.lua TEXT N [value]
--- The text goes through a 6-field schema in C. With `value` each also becomes a Lua table.
-local lattice = require "lattice"
-local s = lattice.schema
+-- JSON text to a validated Lua table, texts per second: lua5.4 validate.lua TEXT N
+-- Without arguments it prints its schema as JSON, for validate.c.
+local s = require("lattice").schema
 local schema = s.compile(s.object {
 	path = s.string { min_length = 1 },
-	pattern = s.string(),
-	line = s.integer { minimum = 1 },
-	limit = s.optional(s.integer()),
+	pattern = s.string,
+	line = s.integer { min = 1 },
+	limit = s.optional(s.integer),
 	mode = s.enum { "content", "files", "count" },
-	multiline = s.boolean(),
+	multiline = s.boolean,
 })
+if not arg[1] then
+	print(schema:json())
+	return
+end
 local text, times = arg[1], tonumber(arg[2])
 assert(schema:validate_json(text))
 local begun = os.clock()
