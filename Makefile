@@ -147,7 +147,7 @@ bench-tools: $(BENCH)
 $(BUILD)/bench/serve: scripts/bench/reply_server.c scripts/bench/reply_server.h
 $(BUILD)/bench/validate: $(LIB)
 $(BUILD)/bench/transport_threads: scripts/bench/reply_server.c scripts/bench/reply_server.h $(LIB)
-$(BUILD)/bench/json_arrangements: $(LIB)
+$(BUILD)/bench/json_arrangements $(BUILD)/bench/schema_bench: $(LIB)
 $(BUILD)/bench/%: scripts/bench/%.c Makefile | $(BUILD)/.tools
 	@mkdir -p $(@D)
 	$(call say,CC,$<)

@@ -27,9 +27,17 @@ typedef struct {
 	scratch own;
 } schema_ud;
 
+/* Methods have the metatable as their upvalue: comparing it is quicker than looking it up by name. */
 static schema_ud *check_schema(lua_State *L)
 {
-	schema_ud *ud = luaL_checkudata(L, 1, SCHEMA_TYPE);
+	schema_ud *ud = lua_touserdata(L, 1);
+	bool own = ud && lua_getmetatable(L, 1);
+	if (own) {
+		own = lua_rawequal(L, -1, lua_upvalueindex(1));
+		lua_pop(L, 1);
+	}
+	if (!own)
+		ud = luaL_checkudata(L, 1, SCHEMA_TYPE);
 	if (!ud->schema)
 		luaL_error(L, "schema: used after it was collected");
 	return ud;
@@ -300,7 +308,8 @@ static void add_type(lua_State *L, const char *name, lua_CFunction gc, const lua
 	lua_pushstring(L, name);
 	lua_setfield(L, -2, "__metatable");
 	lua_newtable(L);
-	luaL_setfuncs(L, methods, 0);
+	lua_pushvalue(L, -2);
+	luaL_setfuncs(L, methods, 1);
 	lua_setfield(L, -2, "__index");
 	lua_pop(L, 1);
 }

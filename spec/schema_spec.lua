@@ -329,6 +329,9 @@ describe("validation", function()
 		end
 		assert.has_error(function() search:validate_json(7) end)
 		assert.has_error(function() search.validate() end)
+		assert.has_error(function() search.validate("x", "y") end)
+		assert.has_error(function() search:validate() end)
+		assert.has_error(function() search.json(io.stdout) end)
 	end)
 
 	it("makes one error of a Lua value without a JSON form, with its place", function()

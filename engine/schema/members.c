@@ -77,7 +77,7 @@ static bool check_format(lat_run *r, const lat_format *f, const lat_value *v, co
 bool lat_run_string(lat_run *r, const lat_string_rules *s, const lat_value *v, const lat_place *at)
 {
 	bool ok = check_length(r, s, v, at);
-	if (s->pattern && (ok || r->report))
+	if (s->pattern && ok) /* not on a string that is too long already */
 		ok = check_pattern(r, s->pattern, v, at) && ok;
 	if (s->format && (ok || r->report))
 		ok = check_format(r, s->format, v, at) && ok;

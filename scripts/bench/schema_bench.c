@@ -1,4 +1,4 @@
-/* JSON text → validated input, against cJSON on the same text: `make bench-schema` builds and runs it.
+/* JSON text → validated input, against cJSON on the same text: `make build/bench/schema_bench`.
  *
  * One thread, one text with six fields as a model would send it, best of several rounds. cJSON does less: it
  * only parses and frees. */
