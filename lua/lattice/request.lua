@@ -106,7 +106,7 @@ local function try_once(query, shaped, timeout_ms)
 		messages = shaped.messages,
 		suffix = "]}",
 		stream = true,
-		events = query.stream,
+		events = query.stream and not query.discard, -- prompt has nobody to hand them to
 		cache_mark = settings.prompt_cache and not shaped.messages or nil,
 		timeout_ms = timeout_ms,
 		idle_timeout_ms = settings.idle_timeout_ms,
