@@ -9,7 +9,7 @@
 
 #include "lua_core.h"
 
-enum { NS_PER_MS = 1000000, IDS_MAX = 256 };
+enum { NS_PER_MS = 1000000, MS_PER_S = 1000, IDS_MAX = 256 };
 
 #define LOOP_TYPE  "lattice.loop"
 #define TIMER_TYPE "lattice.timer"
@@ -104,12 +104,12 @@ static int core_now_ms(lua_State *L)
 	return 1;
 }
 
-/* wall_ms() → number: milliseconds since 1970 */
+/* wall_ms() → integer: milliseconds since 1970 */
 static int core_wall_ms(lua_State *L)
 {
 	struct timespec now;
 	clock_gettime(CLOCK_REALTIME, &now);
-	lua_pushnumber(L, (lua_Number)now.tv_sec * 1000 + (lua_Number)(now.tv_nsec / NS_PER_MS));
+	lua_pushinteger(L, (lua_Integer)now.tv_sec * MS_PER_S + now.tv_nsec / NS_PER_MS);
 	return 1;
 }
 

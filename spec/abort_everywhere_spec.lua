@@ -5,6 +5,8 @@ local agents = require "spec.support.agents"
 local lattice = require "lattice"
 local server = require "spec.support.server"
 
+local text, message, tool_use, thinking = server.text, server.message, server.tool_use, server.thinking
+
 local function model(request)
 	local messages, turn = request.body.messages, 1
 	for _, one in ipairs(messages) do

@@ -219,9 +219,7 @@ local function model_settings(given, tools, concurrency, level)
 	return settings
 end
 
-local function random_id()
-	return string.format("%016x%016x", math.random(0), math.random(0))
-end
+local SESSION_ID_BYTES = 16
 
 -- A checked copy of the options: what the caller changes later does not reach the agent.
 local function assemble(given, level)
@@ -250,7 +248,7 @@ local function new_session(assembled, level)
 	local self = setmetatable({}, agent_class)
 	state_of[self] = {
 		name = given.name,
-		session_id = random_id(),
+		session_id = core.random_hex(SESSION_ID_BYTES),
 		tools = assembled.tools,
 		concurrency = assembled.concurrency,
 		settings = assembled.settings,

@@ -209,6 +209,7 @@ local function start(call, query, ended)
 			call.timed_out = true -- stopped by the hook: the timer had no chance to fire
 		end
 		call.outcome = outcome_of(call, ok, value, traceback, controller, query)
+		call.traceback, call.metadata = call.outcome.traceback, call.outcome.metadata
 		ended()
 	end)
 end
@@ -289,8 +290,8 @@ local function trace_end(call, query)
 		content = call.outcome.content,
 		duration_ms = call.duration_ms,
 		ended_ms = call.ended_ms,
-		metadata = call.outcome.metadata,
-		traceback = call.outcome.traceback,
+		metadata = call.metadata,
+		traceback = call.traceback,
 	})
 end
 

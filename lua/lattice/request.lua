@@ -70,7 +70,7 @@ end
 
 local function backoff_ms(attempt)
 	local ms = math.min(RETRY_LONGEST_MS, RETRY_BASE_MS * 2 ^ (attempt - 1))
-	return ms * (1 - RETRY_JITTER * math.random())
+	return ms * (1 - RETRY_JITTER * core.random())
 end
 
 local function timeout_error(query)

@@ -7,9 +7,7 @@ local options = require "lattice.options"
 
 local trace = {}
 
-local function random_id()
-	return string.format("%016x", math.random(0))
-end
+local SPAN_BYTES, TRACE_BYTES = 8, 16
 
 -- A copy of a value in which the given secrets are blotted out, and what JSON can't say is named.
 local function presentable(value, secrets, depth)
@@ -65,7 +63,7 @@ function span_class:child()
 	for key, value in pairs(self) do
 		twin[key] = value
 	end
-	twin.span_id, twin.parent_span_id = random_id(), self.span_id
+	twin.span_id, twin.parent_span_id = core.random_hex(SPAN_BYTES), self.span_id
 	return setmetatable(twin, span_class)
 end
 
@@ -81,8 +79,8 @@ function trace.span(tracer, about, secrets, parent)
 		secrets = secrets,
 		session_id = about.session_id,
 		agent = about.agent,
-		trace_id = parent and parent.trace_id or random_id() .. random_id(),
-		span_id = random_id(),
+		trace_id = parent and parent.trace_id or core.random_hex(TRACE_BYTES),
+		span_id = core.random_hex(SPAN_BYTES),
 		parent_span_id = parent and parent.span_id,
 	}, span_class)
 end
@@ -114,7 +112,7 @@ function jsonl_class:emit(event)
 	if not ok then
 		line = core.json_encode { event = event.event, span_id = event.span_id, unencodable = tostring(line) }
 	end
-	self.writer:write(line .. "\n")
+	self.writer:write(line)
 end
 
 --- Waits until everything so far is in the file.
@@ -150,15 +148,17 @@ function trace.create_jsonl(tracer_options)
 	if not given.path then
 		error("create_jsonl_context_tracer: path: expected a non-empty string, got nil", 2)
 	end
-	local writer, problem = core.trace_writer {
+	local file, problem = io.open(given.path, "a") -- a wrong path is a mistake to be told of now, a full disk is not
+	if not file then
+		error("create_jsonl_context_tracer: path: " .. tostring(problem), 2)
+	end
+	file:close()
+	local writer = core.trace_writer {
 		path = given.path,
 		max_bytes = given.max_bytes,
 		keep = given.keep,
 		max_queue_bytes = given.max_queue_bytes,
 	}
-	if not writer then
-		error("create_jsonl_context_tracer: " .. tostring(problem), 2)
-	end
 	return setmetatable({ writer = writer, redact = given.redact, withheld = 0 }, jsonl_class)
 end
 
