@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lua_at_exit.h"
 #include "lua_core.h"
 #include "lua_http.h"
 #include "lua_loop.h"
@@ -46,11 +47,12 @@ static lat_processes *get_all(lua_State *L)
 	if (box)
 		return box->all;
 	lat_loop *loop = lat_lua_loop(L);
+	lat_at_exit *at_exit = lat_lua_at_exit(L);
 	box = lua_newuserdatauv(L, sizeof *box, 0);
 	box->all = NULL;
 	luaL_setmetatable(L, ALL_TYPE);
 	lat_error err;
-	box->all = lat_processes_new(loop, &err);
+	box->all = lat_processes_new(loop, at_exit, &err);
 	if (!box->all)
 		lat_lua_raise(L, &err);
 	lua_rawsetp(L, LUA_REGISTRYINDEX, &ALL_KEY);

@@ -1,6 +1,7 @@
 /* Bindings of the trace writer: core.trace_writer. A userdata owns its writer. */
 #include <string.h>
 
+#include "lua_at_exit.h"
 #include "lua_core.h"
 #include "lua_http.h"
 #include "lua_loop.h"
@@ -106,11 +107,12 @@ static int core_trace_writer(lua_State *L)
 		options.path = lua_tolstring(L, 2, &len);
 	if (len == 0 || strlen(options.path) != len)
 		luaL_error(L, WHAT ": path: expected the name of a file");
+	lat_at_exit *at_exit = lat_lua_at_exit(L);
 	writer_box *box = lua_newuserdatauv(L, sizeof *box, 0);
 	box->writer = NULL;
 	luaL_setmetatable(L, WRITER_TYPE);
 	lat_error err;
-	box->writer = lat_trace_writer_new(&options, &err);
+	box->writer = lat_trace_writer_new(&options, at_exit, &err);
 	return box->writer ? 1 : lat_lua_raise(L, &err);
 }
 

@@ -243,6 +243,16 @@ describe("a process", function()
 		assert.are.equal(before, descriptors())
 	end)
 
+	it("doesn't outlive a script that calls os.exit", function()
+		local script = [[
+			local op = require("lattice.core").process_start { command = "sleep 71", env = { LD_PRELOAD = false } }
+			print(op:pid())
+			os.exit(0)
+		]]
+		local pid = run { argv = { "lua5.4", "-e", script }, env = { LD_PRELOAD = os.getenv "LD_PRELOAD" } }.stdout
+		turn_until(function() return not is_alive(assert(tonumber(pid))) end)
+	end)
+
 	it("runs beside others: eight waits end together", function()
 		local ops = {}
 		for i = 1, 8 do ops[i] = start { command = "echo " .. i .. "; read line", stdin = nil } end

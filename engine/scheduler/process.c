@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,6 +50,8 @@ struct lat_processes {
 	lat_loop *loop;
 	size_t holds; /* the maker and each process that isn't freed */
 	lat_process *first;
+	lat_exit_entry exit;
+	pthread_t thread; /* the loop's */
 	bool closed;
 };
 
@@ -258,7 +261,16 @@ static void limit_over(lat_timer *self)
 
 /* ---- starting ---- */
 
-lat_processes *lat_processes_new(lat_loop *loop, lat_error *err)
+static void kill_at_exit(lat_exit_entry *self)
+{
+	lat_processes *all = (lat_processes *)((char *)self - offsetof(lat_processes, exit));
+	if (!pthread_equal(all->thread, pthread_self()))
+		return; /* the exit is another thread's: this loop may be at work */
+	for (lat_process *p = all->first; p; p = p->next)
+		kill_group(p);
+}
+
+lat_processes *lat_processes_new(lat_loop *loop, lat_at_exit *at_exit, lat_error *err)
 {
 	lat_processes *all = calloc(1, sizeof *all);
 	if (!all) {
@@ -266,7 +278,8 @@ lat_processes *lat_processes_new(lat_loop *loop, lat_error *err)
 		return NULL;
 	}
 	lat_loop_hold(loop);
-	*all = (lat_processes){.loop = loop, .holds = 1};
+	*all = (lat_processes){.loop = loop, .holds = 1, .thread = pthread_self()};
+	lat_at_exit_add(at_exit, &all->exit, kill_at_exit);
 	return all;
 }
 
@@ -428,6 +441,7 @@ void lat_processes_free(lat_processes *all)
 {
 	if (!all)
 		return;
+	lat_at_exit_remove(&all->exit);
 	lat_processes_close(all);
 	let_go(all);
 }

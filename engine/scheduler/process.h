@@ -18,6 +18,7 @@
 #include <sys/types.h>
 
 #include "base/buf.h"
+#include "scheduler/at_exit.h"
 #include "scheduler/loop.h"
 
 typedef struct lat_processes lat_processes; /* all children of a loop that aren't reaped yet */
@@ -43,7 +44,8 @@ typedef struct {
 	bool timed_out;
 } lat_process_result;
 
-lat_processes *lat_processes_new(lat_loop *loop, lat_error *err);
+/* At an exit of the process that closes nothing, groups that still run are killed. */
+lat_processes *lat_processes_new(lat_loop *loop, lat_at_exit *at_exit, lat_error *err);
 void lat_processes_close(
 	lat_processes *all); /* kills and reaps what is left: their owners see them aborted */
 void lat_processes_free(

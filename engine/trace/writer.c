@@ -1,9 +1,5 @@
 /* lat_trace_writer: see writer.h for ownership and threads. Its lock guards the counts, the error and `started`;
- * the file is the writer thread's.
- *
- * Exit: a handler at the exit of the process writes what is queued, since scripts that call os.exit leave their
- * Lua state as it is. It belongs to this module (also when that is unloaded), holds a small guard of its own, and
- * finds the writer through it while there is one. */
+ * the file is the writer thread's. */
 #include "trace/writer.h"
 
 #include <pthread.h>
@@ -19,27 +15,18 @@
 
 enum { LINES_A_WRITE = 256, NS_PER_S = 1000000000 };
 
-/* The C++ ABI's atexit (Itanium C++ ABI 3.3.6), which takes an argument and knows the module. */
-extern int __cxa_atexit(void (*handler)(void *), void *arg, void *module);
-extern void *__dso_handle __attribute__((visibility("hidden")));
-
 typedef struct {
 	lat_queue_item item; /* first */
 	size_t len;          /* with its newline */
 	char bytes[];
 } line;
 
-typedef struct {
-	pthread_mutex_t lock;
-	lat_trace_writer *writer; /* NULL: freed */
-} exit_guard;
-
 struct lat_trace_writer {
 	char *path;
 	lat_trace_file file;
 	lat_queue queue;
-	exit_guard *guard; /* the exit handler's */
-	pid_t pid;         /* of the process that has the thread: a fork has not */
+	lat_exit_entry exit;
+	pid_t pid; /* of the process that has the thread: a fork has not */
 	pthread_t thread;
 	pthread_mutex_t lock;
 	pthread_cond_t settled_more;
@@ -125,34 +112,9 @@ static bool start_thread(lat_trace_writer *w)
 
 /* ---- life ---- */
 
-static void at_exit(void *arg)
+static void close_at_exit(lat_exit_entry *self)
 {
-	exit_guard *guard = arg;
-	pthread_mutex_lock(&guard->lock);
-	if (guard->writer) {
-		lat_trace_writer_close(guard->writer);
-		guard->writer->guard = NULL;
-	}
-	pthread_mutex_unlock(&guard->lock);
-	pthread_mutex_destroy(&guard->lock);
-	free(guard);
-}
-
-static bool guard_exit(lat_trace_writer *w)
-{
-	exit_guard *guard = malloc(sizeof *guard);
-	if (!guard || pthread_mutex_init(&guard->lock, NULL) != 0) {
-		free(guard);
-		return false;
-	}
-	guard->writer = w;
-	if (__cxa_atexit(at_exit, guard, &__dso_handle) != 0) {
-		pthread_mutex_destroy(&guard->lock);
-		free(guard);
-		return false;
-	}
-	w->guard = guard;
-	return true;
+	lat_trace_writer_close((lat_trace_writer *)((char *)self - offsetof(lat_trace_writer, exit)));
 }
 
 static bool init_locks(lat_trace_writer *w, size_t max_queue_bytes)
@@ -182,7 +144,7 @@ static void destroy(lat_trace_writer *w)
 	free(w);
 }
 
-lat_trace_writer *lat_trace_writer_new(const lat_trace_options *options, lat_error *err)
+lat_trace_writer *lat_trace_writer_new(const lat_trace_options *options, lat_at_exit *at_exit, lat_error *err)
 {
 	lat_trace_writer *w = calloc(1, sizeof *w);
 	if (w)
@@ -197,11 +159,8 @@ lat_trace_writer *lat_trace_writer_new(const lat_trace_options *options, lat_err
 	strcpy(w->path, options->path);
 	lat_trace_file_init(&w->file, w->path, options->max_bytes, options->keep);
 	w->pid = getpid();
-	if (guard_exit(w))
-		return w;
-	destroy(w);
-	lat_fail_nomem(err);
-	return NULL;
+	lat_at_exit_add(at_exit, &w->exit, close_at_exit);
+	return w;
 }
 
 void lat_trace_writer_close(lat_trace_writer *w)
@@ -219,12 +178,7 @@ void lat_trace_writer_free(lat_trace_writer *w)
 {
 	if (!w)
 		return;
-	exit_guard *guard = w->guard;
-	if (guard) {
-		pthread_mutex_lock(&guard->lock);
-		guard->writer = NULL;
-		pthread_mutex_unlock(&guard->lock);
-	}
+	lat_at_exit_remove(&w->exit);
 	lat_trace_writer_close(w);
 	destroy(w);
 }

@@ -12,7 +12,7 @@
  * disk or a crash is ended by a newline before the next one, so that what follows can be read.
  *
  * The maker owns it. Every function but free may be called by any thread. What is queued is written when it is
- * closed, and when the process exits with exit(). Lock: its own, a leaf like the queue's. */
+ * closed, and at exit. Lock: its own, a leaf like the queue's. */
 #ifndef LAT_TRACE_WRITER_H
 #define LAT_TRACE_WRITER_H
 
@@ -21,6 +21,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "scheduler/at_exit.h"
 
 typedef struct lat_trace_writer lat_trace_writer;
 
@@ -38,7 +39,8 @@ typedef struct {
 	char error[256];           /* the first one, "" when there was none */
 } lat_trace_status;
 
-lat_trace_writer *lat_trace_writer_new(const lat_trace_options *options, lat_error *err);
+lat_trace_writer *lat_trace_writer_new(const lat_trace_options *options, lat_at_exit *at_exit,
+                                       lat_error *err);
 bool lat_trace_write(lat_trace_writer *w, const char *line, size_t len); /* never waits for the disk */
 /* Waits until all lines that were queued before are written or dropped; false when the time was over first. */
 bool lat_trace_flush(lat_trace_writer *w, int64_t timeout_ns);

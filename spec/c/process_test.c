@@ -23,6 +23,7 @@ static int maybe_pidfd_open(int pid, unsigned flags)
 #include <stdio.h>
 
 static int passed, failed;
+static lat_at_exit *at_exit;
 
 static void check(bool ok, const char *what, int line)
 {
@@ -100,7 +101,7 @@ static void test_abandon(lat_loop *loop, lat_processes *all)
 
 static void test_close(lat_loop *loop)
 {
-	lat_processes *all = lat_processes_new(loop, NULL);
+	lat_processes *all = lat_processes_new(loop, at_exit, NULL);
 	lat_process *owned = start(all, "sleep 60", NULL, NULL);
 	lat_process_abandon(start(all, "sleep 60", NULL, NULL));
 	lat_processes_free(all);
@@ -117,7 +118,7 @@ static void test_each_allocation_failing(lat_loop *loop)
 	for (long at = 0; !made && at < 100; at++) {
 		lat_error err = {.kind = LAT_OK};
 		allocs_left = at;
-		lat_processes *all = lat_processes_new(loop, &err);
+		lat_processes *all = lat_processes_new(loop, at_exit, &err);
 		lat_process *p = all ? start(all, "true", "input", &err) : NULL;
 		made = p && allocs_left >= 0;
 		allocs_left = -1;
@@ -158,7 +159,8 @@ static void test_clip(void)
 int main(void)
 {
 	lat_loop *loop = lat_loop_new(NULL);
-	lat_processes *all = lat_processes_new(loop, NULL);
+	at_exit = lat_at_exit_new(NULL);
+	lat_processes *all = lat_processes_new(loop, at_exit, NULL);
 	for (has_pidfds = 1; has_pidfds >= 0; has_pidfds--) {
 		test_exit(loop, all);
 		test_exit_without_pipes(loop, all);
@@ -168,6 +170,7 @@ int main(void)
 	}
 	test_clip();
 	lat_processes_free(all);
+	lat_at_exit_free(at_exit);
 	lat_loop_free(loop);
 	printf("%d passed, %d failed\n", passed, failed);
 	return failed != 0;

@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 
 static int passed, failed;
+static lat_at_exit *at_exit;
 
 static void check(bool ok, const char *what, int at)
 {
@@ -46,7 +47,7 @@ static void test_each_allocation_failing(void)
 		lat_error err = {.kind = LAT_OK};
 		empty_file();
 		allocs_left = at;
-		lat_trace_writer *w = lat_trace_writer_new(&options, &err);
+		lat_trace_writer *w = lat_trace_writer_new(&options, at_exit, &err);
 		bool wrote = w && lat_trace_write(w, "line", 4);
 		made = wrote && allocs_left >= 0;
 		allocs_left = -1;
@@ -74,7 +75,7 @@ static void test_many_threads(void)
 {
 	empty_file();
 	lat_trace_options options = {.path = path, .max_queue_bytes = 20000};
-	lat_trace_writer *w = lat_trace_writer_new(&options, NULL);
+	lat_trace_writer *w = lat_trace_writer_new(&options, at_exit, NULL);
 	pthread_t threads[THREADS];
 	for (int i = 0; i < THREADS; i++)
 		pthread_create(&threads[i], NULL, write_many, w);
@@ -91,12 +92,12 @@ static void test_many_threads(void)
 static void test_fork(void)
 {
 	lat_trace_options options = {.path = path};
-	lat_trace_writer *w = lat_trace_writer_new(&options, NULL);
+	lat_trace_writer *w = lat_trace_writer_new(&options, at_exit, NULL);
 	lat_trace_write(w, "parent", 6);
 	CHECK(lat_trace_flush(w, (int64_t)60 * NS_PER_S));
 	pid_t child = fork();
 	if (child == 0) {
-		at_exit(w->guard); /* as exit would, but without a sanitizer's own handlers */
+		close_at_exit(&w->exit); /* as exit would, but without a sanitizer's own handlers */
 		_exit(0);
 	}
 	int status = -1;
@@ -109,9 +110,11 @@ int main(void)
 	int fd = mkstemp(path);
 	CHECK(fd >= 0);
 	close(fd);
+	at_exit = lat_at_exit_new(NULL);
 	test_each_allocation_failing();
 	test_many_threads();
 	test_fork();
+	lat_at_exit_free(at_exit);
 	unlink(path);
 	lat_trace_writer_free(NULL);
 	printf("%d passed, %d failed\n", passed, failed);
