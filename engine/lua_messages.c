@@ -1,65 +1,54 @@
-/* Bindings of messages and histories: core.history, core.history_from_json, core.message_from_json.
+/* Bindings of messages: core.message_from_json, and the message userdata that it and exchanges give out.
  *
- * A message and a history are owned by their userdata (a history also by exchanges that send it). Texts on their
- * way to Lua pass through a buffer that a userdata owns, so that a raise leaks nothing. */
+ * A message is owned by its userdata. Texts on their way to Lua pass through a scratch, which a userdata owns too, so
+ * that a raise leaks nothing. */
 #include "lua_messages.h"
 
 #include "lua_core.h"
 #include "json/read.h"
 
 #define MESSAGE_TYPE "lattice.message"
-#define HISTORY_TYPE "lattice.history"
-#define SCRATCH_TYPE "lattice.messages_scratch"
+#define SCRATCH_TYPE "lattice.messages.scratch"
 
-/* Memory that is needed while Lua may raise. */
-typedef struct {
-	lat_buf text;
-	lat_arena arena;
-} scratch;
+/* ---- scratch ---- */
+
+static void scratch_free(lat_lua_scratch *s)
+{
+	lat_buf_free(&s->text);
+	lat_arena_free(&s->arena);
+}
 
 static int scratch_gc(lua_State *L)
 {
-	scratch *s = luaL_checkudata(L, 1, SCRATCH_TYPE);
-	lat_buf_free(&s->text);
-	lat_arena_free(&s->arena);
+	scratch_free(luaL_checkudata(L, 1, SCRATCH_TYPE));
 	return 0;
 }
 
-static scratch *push_scratch(lua_State *L)
+lat_lua_scratch *lat_lua_push_scratch(lua_State *L)
 {
-	scratch *s = lua_newuserdatauv(L, sizeof *s, 0);
-	*s = (scratch){LAT_BUF_INIT, LAT_ARENA_INIT};
+	lat_lua_scratch *s = lua_newuserdatauv(L, sizeof *s, 0);
+	*s = (lat_lua_scratch){LAT_BUF_INIT, LAT_ARENA_INIT};
 	luaL_setmetatable(L, SCRATCH_TYPE);
 	return s;
 }
 
-/* Frees at once what the collector would free later, and takes the userdata at idx off the stack. */
-static void drop_scratch(lua_State *L, scratch *s, int idx)
+void lat_lua_drop_scratch(lua_State *L, int idx)
 {
-	lat_buf_free(&s->text);
-	lat_arena_free(&s->arena);
+	scratch_free(lua_touserdata(L, idx));
 	lua_remove(L, idx);
 }
 
-/* Reads the JSON text in the scratch and pushes it as Lua data. */
-static void push_json(lua_State *L, scratch *s)
+void lat_lua_push_scratch_json(lua_State *L, lat_lua_scratch *s)
 {
 	lat_error err;
 	lat_value v;
-	lat_status status = LAT_OK;
-	if (!lat_buf_ok(&s->text))
-		status = lat_fail_nomem(&err);
 	lat_json_options options = {.max_bytes = SIZE_MAX};
+	lat_status status = lat_buf_ok(&s->text) ? LAT_OK : lat_fail_nomem(&err);
 	if (status == LAT_OK)
 		status = lat_json_read(&s->arena, s->text.data, s->text.len, &options, &v, &err);
 	if (status != LAT_OK)
 		lat_lua_raise(L, &err);
 	lat_lua_push_value(L, &v);
-}
-
-static int raise_if(lua_State *L, lat_status status, const lat_error *err)
-{
-	return status == LAT_OK ? 0 : lat_lua_raise(L, err);
 }
 
 /* ---- messages ---- */
@@ -72,7 +61,7 @@ lat_message **lat_lua_new_message(lua_State *L)
 	return slot;
 }
 
-static lat_message *check_message(lua_State *L, int idx)
+const lat_message *lat_lua_check_message(lua_State *L, int idx)
 {
 	lat_message **slot = luaL_checkudata(L, idx, MESSAGE_TYPE);
 	luaL_argcheck(L, *slot, idx, "expected a whole message");
@@ -87,90 +76,94 @@ static int message_gc(lua_State *L)
 	return 0;
 }
 
-/* m:table() → {role, content, model, stop_reason, usage, provider_response_id} */
+/* m:table() → {role, content, model, stop_reason, stop_sequence, usage, provider_response_id} */
 static int message_table(lua_State *L)
 {
-	lat_message *m = check_message(L, 1);
-	scratch *s = push_scratch(L);
-	lat_message_json(m, &s->text);
-	push_json(L, s);
-	drop_scratch(L, s, -2);
+	const lat_message *m = lat_lua_check_message(L, 1);
+	lat_lua_scratch *s = lat_lua_push_scratch(L);
+	lat_message_write(m, &s->text);
+	lat_lua_push_scratch_json(L, s);
+	lat_lua_drop_scratch(L, -2);
 	return 1;
 }
 
-/* m:json() → the message as it is sent back */
+/* m:json() → {"role":"assistant","content":[…]}: the message as it is sent back */
 static int message_json(lua_State *L)
 {
-	lat_message *m = check_message(L, 1);
-	scratch *s = push_scratch(L);
-	lat_message_wire(m, &s->text);
+	const lat_message *m = lat_lua_check_message(L, 1);
+	lat_lua_scratch *s = lat_lua_push_scratch(L);
+	lat_message_write_wire(m, &s->text);
 	if (!lat_buf_ok(&s->text))
 		return luaL_error(L, "not enough memory");
 	lua_pushlstring(L, s->text.data, s->text.len);
-	drop_scratch(L, s, -2);
+	lat_lua_drop_scratch(L, -2);
 	return 1;
 }
 
-static void push_call(lua_State *L, const lat_message *m, const lat_block *b)
+static int push_span(lua_State *L, lat_span s)
 {
-	const char *strings = m->strings.data;
-	lua_createtable(L, 0, 4);
-	lua_pushlstring(L, strings + b->id_from, b->id_len);
-	lua_setfield(L, -2, "id");
-	lua_pushlstring(L, strings + b->name_from, b->name_len);
-	lua_setfield(L, -2, "name");
-	lua_pushlstring(L, strings + b->input_from, b->input_len);
-	lua_setfield(L, -2, "input_json");
+	if (s.s)
+		lua_pushlstring(L, s.s, s.len);
+	else
+		lua_pushnil(L);
+	return 1;
+}
+
+static void set_span(lua_State *L, const char *key, lat_span s)
+{
+	push_span(L, s);
+	lua_setfield(L, -2, key);
+}
+
+static void push_call(lua_State *L, const lat_block *b)
+{
+	lua_createtable(L, 0, 5);
+	set_span(L, "id", b->id);
+	set_span(L, "name", b->name);
+	set_span(L, "input_json", b->input);
+	set_span(L, "problem", b->problem);
 	lua_pushboolean(L, b->complete);
 	lua_setfield(L, -2, "complete");
 }
 
-/* m:calls() → {{id, name, input_json, complete}, …}: what the host has to run, in order */
+/* m:calls() → {{id, name, input_json, complete, problem?}, …}: what is ours to run, in order. `problem` says why an
+ * input isn't complete. */
 static int message_calls(lua_State *L)
 {
-	lat_message *m = check_message(L, 1);
+	const lat_message *m = lat_lua_check_message(L, 1);
 	lua_Integer n = 0;
 	lua_newtable(L);
-	for (size_t i = 0; i < m->n_blocks; i++) {
+	for (size_t i = 0; i < m->count; i++) {
 		if (m->blocks[i].is_call) {
-			push_call(L, m, &m->blocks[i]);
+			push_call(L, &m->blocks[i]);
 			lua_rawseti(L, -2, ++n);
 		}
 	}
 	return 1;
 }
 
-/* m:usage() → the provider's usage object as a table */
+/* m:usage() → the provider's usage object as a table, empty when there was none */
 static int message_usage(lua_State *L)
 {
-	lat_message *m = check_message(L, 1);
-	scratch *s = push_scratch(L);
-	if (m->usage.len)
-		lat_buf_append(&s->text, m->usage.data, m->usage.len);
+	const lat_message *m = lat_lua_check_message(L, 1);
+	lat_lua_scratch *s = lat_lua_push_scratch(L);
+	if (m->usage_json.len > 0)
+		lat_buf_append(&s->text, m->usage_json.data, m->usage_json.len);
 	else
 		lat_buf_str(&s->text, "{}");
-	push_json(L, s);
-	drop_scratch(L, s, -2);
-	return 1;
-}
-
-static int push_text(lua_State *L, const lat_buf *text)
-{
-	if (text->len)
-		lua_pushlstring(L, text->data, text->len);
-	else
-		lua_pushnil(L);
+	lat_lua_push_scratch_json(L, s);
+	lat_lua_drop_scratch(L, -2);
 	return 1;
 }
 
 static int message_stop_reason(lua_State *L)
 {
-	return push_text(L, &check_message(L, 1)->stop_reason);
+	return push_span(L, lat_lua_check_message(L, 1)->stop_reason);
 }
 
 static int message_model(lua_State *L)
 {
-	return push_text(L, &check_message(L, 1)->model);
+	return push_span(L, lat_lua_check_message(L, 1)->model);
 }
 
 /* message_from_json(text) → message, or nil and what is wrong */
@@ -179,12 +172,11 @@ static int core_message_from_json(lua_State *L)
 	size_t len;
 	const char *text = luaL_checklstring(L, 1, &len);
 	lat_message **slot = lat_lua_new_message(L);
-	*slot = lat_message_new();
 	lat_error err;
-	lat_status status = *slot ? lat_message_read(*slot, text, len, &err) : lat_fail_nomem(&err);
-	if (status == LAT_E_NOMEM)
-		return lat_lua_raise(L, &err);
-	return status == LAT_OK ? 1 : lat_lua_nil_error(L, &err);
+	*slot = lat_message_from_json(text, len, &err);
+	if (*slot)
+		return 1;
+	return err.kind == LAT_E_NOMEM ? lat_lua_raise(L, &err) : lat_lua_nil_error(L, &err);
 }
 
 static const luaL_Reg MESSAGE_METHODS[] = {
@@ -198,152 +190,11 @@ static const luaL_Reg MESSAGE_METHODS[] = {
 	{NULL, NULL},
 };
 
-/* ---- histories ---- */
-
-lat_history *lat_lua_check_history(lua_State *L, int idx)
-{
-	lat_history **slot = luaL_checkudata(L, idx, HISTORY_TYPE);
-	luaL_argcheck(L, *slot, idx, "expected a history that is alive");
-	return *slot;
-}
-
-static int history_gc(lua_State *L)
-{
-	lat_history **slot = luaL_checkudata(L, 1, HISTORY_TYPE);
-	lat_history_free(*slot);
-	*slot = NULL;
-	return 0;
-}
-
-/* history() → an empty one */
-static int core_history(lua_State *L)
-{
-	lat_history **slot = lua_newuserdatauv(L, sizeof *slot, 0);
-	*slot = NULL;
-	luaL_setmetatable(L, HISTORY_TYPE);
-	*slot = lat_history_new();
-	if (!*slot)
-		return luaL_error(L, "not enough memory");
-	return 1;
-}
-
-/* history_from_json(text) → history, mended; or nil and what is wrong */
-static int core_history_from_json(lua_State *L)
-{
-	size_t len;
-	const char *text = luaL_checklstring(L, 1, &len);
-	core_history(L);
-	lat_error err;
-	lat_status status = lat_history_load(lat_lua_check_history(L, -1), text, len, &err);
-	if (status == LAT_E_NOMEM)
-		return lat_lua_raise(L, &err);
-	return status == LAT_OK ? 1 : lat_lua_nil_error(L, &err);
-}
-
-/* h:add_user(blocks): comma-joined JSON of content blocks */
-static int history_add_user(lua_State *L)
-{
-	lat_history *h = lat_lua_check_history(L, 1);
-	size_t len;
-	const char *blocks = luaL_checklstring(L, 2, &len);
-	lat_error err;
-	return raise_if(L, lat_history_add_user(h, blocks, len, &err), &err);
-}
-
-static int history_add_assistant(lua_State *L)
-{
-	lat_history *h = lat_lua_check_history(L, 1);
-	lat_error err;
-	return raise_if(L, lat_history_add_assistant(h, check_message(L, 2), &err), &err);
-}
-
-/* h:close_calls(text): an is_error result for each open call */
-static int history_close_calls(lua_State *L)
-{
-	lat_history *h = lat_lua_check_history(L, 1);
-	size_t len;
-	const char *text = luaL_checklstring(L, 2, &len);
-	lat_error err;
-	return raise_if(L, lat_history_close_calls(h, text, len, &err), &err);
-}
-
-static int history_count(lua_State *L)
-{
-	lua_pushinteger(L, (lua_Integer)lat_history_count(lat_lua_check_history(L, 1)));
-	return 1;
-}
-
-/* h:json() → the messages, comma-joined */
-static int history_json(lua_State *L)
-{
-	lat_slice bytes = lat_history_bytes(lat_lua_check_history(L, 1));
-	lua_pushlstring(L, bytes.len ? bytes.s : "", bytes.len);
-	return 1;
-}
-
-/* h:messages() → a copy as Lua data */
-static int history_messages(lua_State *L)
-{
-	lat_slice bytes = lat_history_bytes(lat_lua_check_history(L, 1));
-	scratch *s = push_scratch(L);
-	lat_buf_byte(&s->text, '[');
-	lat_buf_append(&s->text, bytes.s, bytes.len);
-	lat_buf_byte(&s->text, ']');
-	push_json(L, s);
-	drop_scratch(L, s, -2);
-	return 1;
-}
-
-/* h:open_calls() → {{id, name}, …} */
-static int history_open_calls(lua_State *L)
-{
-	lat_history *h = lat_lua_check_history(L, 1);
-	size_t n = lat_history_open_calls(h);
-	lua_createtable(L, (int)n, 0);
-	for (size_t i = 0; i < n; i++) {
-		lat_slice id = lat_history_open_id(h, i), name = lat_history_open_name(h, i);
-		lua_createtable(L, 0, 2);
-		lua_pushlstring(L, id.s, id.len);
-		lua_setfield(L, -2, "id");
-		lua_pushlstring(L, name.s, name.len);
-		lua_setfield(L, -2, "name");
-		lua_rawseti(L, -2, (lua_Integer)i + 1);
-	}
-	return 1;
-}
-
-static int history_truncate(lua_State *L)
-{
-	lat_history *h = lat_lua_check_history(L, 1);
-	lua_Integer n = luaL_checkinteger(L, 2);
-	luaL_argcheck(L, n >= 0, 2, "expected a number of messages");
-	lat_history_truncate(h, (size_t)n);
-	return 0;
-}
-
-static const luaL_Reg HISTORY_METHODS[] = {
-	{"add_user", history_add_user},
-	{"add_assistant", history_add_assistant},
-	{"close_calls", history_close_calls},
-	{"count", history_count},
-	{"json", history_json},
-	{"messages", history_messages},
-	{"open_calls", history_open_calls},
-	{"truncate", history_truncate},
-	{"__gc", history_gc},
-	{NULL, NULL},
-};
-
 static const luaL_Reg SCRATCH_METHODS[] = {{"__gc", scratch_gc}, {NULL, NULL}};
 
-static const luaL_Reg FUNCTIONS[] = {
-	{"history", core_history},
-	{"history_from_json", core_history_from_json},
-	{"message_from_json", core_message_from_json},
-	{NULL, NULL},
-};
+static const luaL_Reg FUNCTIONS[] = {{"message_from_json", core_message_from_json}, {NULL, NULL}};
 
-static void register_type(lua_State *L, const char *name, const luaL_Reg *methods)
+void lat_lua_register_type(lua_State *L, const char *name, const luaL_Reg *methods)
 {
 	luaL_newmetatable(L, name);
 	luaL_setfuncs(L, methods, 0);
@@ -354,8 +205,8 @@ static void register_type(lua_State *L, const char *name, const luaL_Reg *method
 
 void lat_lua_open_messages(lua_State *L)
 {
-	register_type(L, MESSAGE_TYPE, MESSAGE_METHODS);
-	register_type(L, HISTORY_TYPE, HISTORY_METHODS);
-	register_type(L, SCRATCH_TYPE, SCRATCH_METHODS);
+	lat_lua_register_type(L, MESSAGE_TYPE, MESSAGE_METHODS);
+	lat_lua_register_type(L, SCRATCH_TYPE, SCRATCH_METHODS);
 	luaL_setfuncs(L, FUNCTIONS, 0);
+	lat_lua_open_history(L);
 }

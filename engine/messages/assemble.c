@@ -1,358 +1,396 @@
-/* lat_assembler: see assemble.h. Pure; one owner at a time. Each event is read once, into an arena that the next
- * event uses again; texts are gathered decoded and written as JSON when the message is done. */
+/* lat_assembly: see assemble.h for the rules. It owns the message being made, the blocks (sorted by index) with the
+ * pieces that came for them, and the arena of the event at hand, which is reused from event to event.
+ * lat_assembly_free frees all. One owner at a time, any thread. */
 #include "messages/assemble.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "messages/pieces.h"
+#include "json/raw.h"
 #include "json/read.h"
-#include "json/write.h"
 
-enum { MAX_BLOCKS = 10000 };
-
-/* What is gathered of one block. */
 typedef struct {
-	bool started;
-	lat_buf raw;       /* content_block of its start event, as it came */
-	lat_buf text;      /* text or thinking, decoded */
-	lat_buf signature; /* decoded */
-	lat_buf input;     /* pieces of input JSON, joined */
-	lat_buf citations; /* JSON items, comma-joined */
-	bool has_text, has_signature;
-} gathered;
+	int64_t index;
+	bool stopped;
+	lat_pieces *pieces;
+} open_block;
 
-struct lat_assembler {
-	lat_arena arena; /* the last event */
-	lat_value last;
-	lat_slice data; /* its text: valid only inside lat_assembler_event */
-	lat_message *message;
-	gathered *blocks;
-	size_t n_blocks, cap_blocks;
-	bool started;
-	lat_stream_state state;
-	lat_buf error;
+struct lat_assembly {
+	lat_arena arena;
+	lat_value event;
+	lat_message *message; /* from message_start on */
+	open_block *blocks;   /* by index; those of one index in the order they started in */
+	size_t count, room;
+	bool done, taken, has_error;
+	lat_reply_error error;
+	lat_error failure; /* what each further event gets */
 };
 
-lat_assembler *lat_assembler_new(void)
+lat_assembly *lat_assembly_new(lat_error *err)
 {
-	lat_assembler *a = calloc(1, sizeof *a);
+	lat_assembly *a = calloc(1, sizeof *a);
 	if (!a)
-		return NULL;
-	a->message = lat_message_new();
-	if (!a->message) {
-		free(a);
-		return NULL;
-	}
+		lat_fail_nomem(err);
 	return a;
 }
 
-static void free_gathered(gathered *g)
+static void free_blocks(lat_assembly *a)
 {
-	lat_buf_free(&g->raw);
-	lat_buf_free(&g->text);
-	lat_buf_free(&g->signature);
-	lat_buf_free(&g->input);
-	lat_buf_free(&g->citations);
+	for (size_t i = 0; i < a->count; i++)
+		lat_pieces_free(a->blocks[i].pieces);
+	free(a->blocks);
+	a->blocks = NULL;
+	a->count = a->room = 0;
 }
 
-void lat_assembler_free(lat_assembler *a)
+void lat_assembly_free(lat_assembly *a)
 {
 	if (!a)
 		return;
-	for (size_t i = 0; i < a->n_blocks; i++)
-		free_gathered(&a->blocks[i]);
-	free(a->blocks);
-	lat_arena_free(&a->arena);
+	free_blocks(a);
 	lat_message_free(a->message);
-	lat_buf_free(&a->error);
+	lat_arena_free(&a->arena);
 	free(a);
 }
 
-/* ---- blocks by index ---- */
+/* ---- blocks ---- */
 
-static lat_status event_index(const lat_value *event, size_t *index, lat_error *err)
+/* The place behind all blocks with an index up to this one. */
+static size_t place_behind(const lat_assembly *a, int64_t index)
 {
-	const lat_value *v = lat_value_get(event, "index");
-	if (!v || v->type != LAT_INT || v->u.i < 0 || v->u.i >= MAX_BLOCKS)
-		return lat_fail(err, LAT_E_SYNTAX, "stream: a block event needs an index from 0 to %d",
-		                MAX_BLOCKS - 1);
-	*index = (size_t)v->u.i;
-	return LAT_OK;
-}
-
-static lat_status room_for(lat_assembler *a, size_t index, lat_error *err)
-{
-	if (index >= a->cap_blocks) {
-		size_t cap = a->cap_blocks ? a->cap_blocks : 4;
-		while (cap <= index)
-			cap *= 2;
-		gathered *blocks = realloc(a->blocks, cap * sizeof *blocks);
-		if (!blocks)
-			return lat_fail_nomem(err);
-		a->blocks = blocks;
-		a->cap_blocks = cap;
+	size_t low = 0, high = a->count;
+	if (high > 0 && a->blocks[high - 1].index <= index)
+		return high;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		if (a->blocks[middle].index <= index)
+			low = middle + 1;
+		else
+			high = middle;
 	}
-	while (a->n_blocks <= index)
-		a->blocks[a->n_blocks++] = (gathered){.started = false};
-	return LAT_OK;
+	return low;
 }
 
-static lat_status started_block(lat_assembler *a, gathered **out, lat_error *err)
+/* The newest block of that index, NULL when none started. */
+static open_block *find_block(const lat_assembly *a, int64_t index)
 {
-	size_t index;
-	lat_status status = event_index(&a->last, &index, err);
-	if (status != LAT_OK)
-		return status;
-	if (index >= a->n_blocks || !a->blocks[index].started)
-		return lat_fail(err, LAT_E_SYNTAX, "stream: an event for block %zu, which never started", index);
-	*out = &a->blocks[index];
-	return LAT_OK;
+	size_t behind = place_behind(a, index);
+	return behind > 0 && a->blocks[behind - 1].index == index ? &a->blocks[behind - 1] : NULL;
 }
 
-static void append_string(lat_buf *out, bool *seen, const lat_value *v)
+static lat_status room_for_block(lat_assembly *a, lat_error *err)
 {
-	if (v && v->type == LAT_STRING) {
-		*seen = true;
-		lat_buf_append(out, v->u.s, v->len);
-	}
-}
-
-static lat_status start_block(lat_assembler *a, lat_error *err)
-{
-	size_t index;
-	lat_status status = event_index(&a->last, &index, err);
-	if (status == LAT_OK)
-		status = room_for(a, index, err);
-	if (status != LAT_OK)
-		return status;
-	gathered *g = &a->blocks[index];
-	if (g->started)
-		return lat_fail(err, LAT_E_SYNTAX, "stream: block %zu starts twice", index);
-	lat_slice raw;
-	const lat_value *block = lat_value_get(&a->last, "content_block");
-	if (!block || block->type != LAT_OBJECT || !lat_raw_member(a->data, "content_block", &raw))
-		return lat_fail(err, LAT_E_SYNTAX, "stream: content_block_start without a content_block");
-	g->started = true;
-	lat_buf_append(&g->raw, raw.s, raw.len);
-	bool unused;
-	append_string(&g->text, &unused, lat_value_get(block, "text"));
-	append_string(&g->text, &unused, lat_value_get(block, "thinking"));
-	append_string(&g->signature, &unused, lat_value_get(block, "signature"));
-	return lat_buf_ok(&g->raw) && lat_buf_ok(&g->text) && lat_buf_ok(&g->signature) ? LAT_OK
-	                                                                                : lat_fail_nomem(err);
-}
-
-static void add_citation(lat_assembler *a, gathered *g)
-{
-	lat_slice delta, citation;
-	if (!lat_raw_member(a->data, "delta", &delta) || !lat_raw_member(delta, "citation", &citation))
-		return;
-	if (g->citations.len)
-		lat_buf_byte(&g->citations, ',');
-	lat_buf_append(&g->citations, citation.s, citation.len);
-}
-
-static lat_status delta_event(lat_assembler *a, lat_error *err)
-{
-	gathered *g;
-	lat_status status = started_block(a, &g, err);
-	if (status != LAT_OK)
-		return status;
-	const lat_value *delta = lat_value_get(&a->last, "delta");
-	const lat_value *type = delta ? lat_value_get(delta, "type") : NULL;
-	bool unused;
-	if (lat_value_is_string(type, "text_delta"))
-		append_string(&g->text, &g->has_text, lat_value_get(delta, "text"));
-	else if (lat_value_is_string(type, "input_json_delta"))
-		append_string(&g->input, &unused, lat_value_get(delta, "partial_json"));
-	else if (lat_value_is_string(type, "thinking_delta"))
-		append_string(&g->text, &g->has_text, lat_value_get(delta, "thinking"));
-	else if (lat_value_is_string(type, "signature_delta"))
-		append_string(&g->signature, &g->has_signature, lat_value_get(delta, "signature"));
-	else if (lat_value_is_string(type, "citations_delta"))
-		add_citation(a, g);
-	bool ok = lat_buf_ok(&g->text) && lat_buf_ok(&g->input) && lat_buf_ok(&g->signature) &&
-	          lat_buf_ok(&g->citations);
-	return ok ? LAT_OK : lat_fail_nomem(err);
-}
-
-/* ---- the end: gathered blocks become the message's ---- */
-
-typedef struct {
-	lat_buf text, signature, citations; /* as JSON */
-	lat_override list[3];
-	size_t n;
-} overrides;
-
-static void free_overrides(overrides *o)
-{
-	lat_buf_free(&o->text);
-	lat_buf_free(&o->signature);
-	lat_buf_free(&o->citations);
-}
-
-static lat_status override_string(overrides *o, lat_buf *json, const char *name, const lat_buf *text,
-                                  lat_error *err)
-{
-	lat_status status = lat_json_write_string(json, text->data ? text->data : "", text->len, err);
-	if (status == LAT_OK && !lat_buf_ok(json))
-		status = lat_fail_nomem(err);
-	if (status == LAT_OK)
-		o->list[o->n++] = (lat_override){name, {json->data, json->len}};
-	return status;
-}
-
-/* Citations of the start, if it has some, and those that came by deltas. */
-static lat_status override_citations(overrides *o, const gathered *g, lat_error *err)
-{
-	lat_slice first = {"", 0};
-	lat_raw_member((lat_slice){g->raw.data, g->raw.len}, "citations", &first);
-	lat_buf_byte(&o->citations, '[');
-	lat_raw_walk walk = lat_raw_begin(first);
-	lat_slice item;
-	while (lat_raw_next_item(&walk, &item)) {
-		lat_buf_append(&o->citations, item.s, item.len);
-		lat_buf_byte(&o->citations, ',');
-	}
-	lat_buf_append(&o->citations, g->citations.data, g->citations.len);
-	lat_buf_byte(&o->citations, ']');
-	if (!lat_buf_ok(&o->citations))
+	if (a->count == LAT_MESSAGE_MAX_BLOCKS)
+		return lat_fail(err, LAT_E_LIMIT, "a message has more than %d content blocks",
+		                LAT_MESSAGE_MAX_BLOCKS);
+	if (a->count < a->room)
+		return LAT_OK;
+	size_t room = a->room ? a->room * 2 : 4;
+	open_block *blocks = realloc(a->blocks, room * sizeof *blocks);
+	if (!blocks)
 		return lat_fail_nomem(err);
-	o->list[o->n++] = (lat_override){"citations", {o->citations.data, o->citations.len}};
+	a->blocks = blocks;
+	a->room = room;
 	return LAT_OK;
 }
 
-static lat_status finish_block(lat_message *m, const gathered *g, lat_error *err)
+static lat_status start_block(lat_assembly *a, int64_t index, lat_span raw, const lat_value *v, bool whole,
+                              lat_error *err)
 {
-	overrides o = {.n = 0};
-	lat_slice raw = {g->raw.data, g->raw.len}, type = {"", 0};
-	lat_raw_member(raw, "type", &type);
-	const char *text_name = lat_slice_is(type, "\"thinking\"") ? "thinking" : "text";
-	lat_status status = LAT_OK;
-	if (g->has_text)
-		status = override_string(&o, &o.text, text_name, &g->text, err);
-	if (status == LAT_OK && g->has_signature)
-		status = override_string(&o, &o.signature, "signature", &g->signature, err);
-	if (status == LAT_OK && g->citations.len)
-		status = override_citations(&o, g, err);
-	lat_slice input = {g->input.data, g->input.len};
+	lat_error why;
+	lat_status status = room_for_block(a, err);
+	if (status != LAT_OK)
+		return status;
+	open_block block = {index, whole, lat_pieces_new(raw, v, &why)};
+	if (!block.pieces) {
+		if (err)
+			*err = why;
+		return why.kind;
+	}
+	size_t place = place_behind(a, index);
+	memmove(a->blocks + place + 1, a->blocks + place, (a->count - place) * sizeof *a->blocks);
+	a->blocks[place] = block;
+	a->count++;
+	return LAT_OK;
+}
+
+/* ---- what the events do ---- */
+
+static lat_span string_member(const lat_value *v, const char *key)
+{
+	const lat_value *s = lat_value_get(v, key);
+	return s && s->type == LAT_STRING ? lat_span_of(s->u.s, s->len) : lat_span_of(NULL, 0);
+}
+
+static lat_status read_index(const lat_assembly *a, int64_t *index, lat_error *err)
+{
+	const lat_value *v = lat_value_get(&a->event, "index");
+	if (!v || v->type != LAT_INT || v->u.i < 0)
+		return lat_fail(err, LAT_E_SYNTAX, "an event of a content block has no index");
+	*index = v->u.i;
+	return LAT_OK;
+}
+
+static lat_status set_ending(lat_message *m, const lat_value *v, lat_error *err)
+{
+	if (!lat_message_set(m, &m->stop_reason, lat_value_get(v, "stop_reason")) ||
+	    !lat_message_set(m, &m->stop_sequence, lat_value_get(v, "stop_sequence")))
+		return lat_fail_nomem(err);
+	return LAT_OK;
+}
+
+/* Blocks that stand whole in message_start. */
+static lat_status start_given_blocks(lat_assembly *a, lat_span message, const lat_value *content,
+                                     lat_error *err)
+{
+	if (!content || content->type != LAT_ARRAY)
+		return LAT_OK;
+	lat_json_raw walk = lat_json_raw_open(lat_json_raw_get(message, "content"));
+	for (size_t i = 0; i < content->len; i++) {
+		lat_span key, raw = {NULL, 0};
+		lat_json_raw_next(&walk, &key, &raw);
+		lat_status status = start_block(a, (int64_t)i, raw, &content->u.items[i], true, err);
+		if (status != LAT_OK)
+			return status;
+	}
+	return LAT_OK;
+}
+
+static lat_status on_message_start(lat_assembly *a, lat_span data, lat_error *err)
+{
+	const lat_value *v = lat_value_get(&a->event, "message");
+	if (a->count > 0)
+		return lat_fail(err, LAT_E_SYNTAX, "a second message_start in one stream");
+	if (!v || v->type != LAT_OBJECT)
+		return lat_fail(err, LAT_E_SYNTAX, "message_start has no message");
+	lat_message_free(a->message);
+	lat_message *m = a->message = lat_message_new(err);
+	if (!m)
+		return LAT_E_NOMEM;
+	if (!lat_message_set(m, &m->provider_response_id, lat_value_get(v, "id")) ||
+	    !lat_message_set(m, &m->model, lat_value_get(v, "model")))
+		return lat_fail_nomem(err);
+	lat_status status = set_ending(m, v, err);
 	if (status == LAT_OK)
-		status = lat_message_add(m, raw, o.list, o.n, &input, err);
-	free_overrides(&o);
+		status = lat_message_add_usage(m, lat_value_get(v, "usage"), err);
+	if (status != LAT_OK)
+		return status;
+	return start_given_blocks(a, lat_json_raw_get(data, "message"), lat_value_get(v, "content"), err);
+}
+
+static lat_status on_block_start(lat_assembly *a, lat_span data, lat_error *err)
+{
+	int64_t index = 0;
+	lat_status status = read_index(a, &index, err);
+	if (status != LAT_OK)
+		return status;
+	const open_block *before = find_block(a, index);
+	if (before && !before->stopped)
+		return lat_fail(err, LAT_E_SYNTAX, "content block %lld started twice", (long long)index);
+	return start_block(a, index, lat_json_raw_get(data, "content_block"),
+	                   lat_value_get(&a->event, "content_block"), false, err);
+}
+
+static lat_status on_delta(const lat_assembly *a, lat_span data, lat_error *err)
+{
+	int64_t index = 0;
+	lat_status status = read_index(a, &index, err);
+	if (status != LAT_OK)
+		return status;
+	const open_block *block = find_block(a, index);
+	if (!block)
+		return lat_fail(err, LAT_E_SYNTAX, "a delta for content block %lld, which never started",
+		                (long long)index);
+	return lat_pieces_add(block->pieces, data, lat_value_get(&a->event, "delta"), err);
+}
+
+static lat_status on_block_stop(lat_assembly *a, lat_error *err)
+{
+	int64_t index = 0;
+	lat_status status = read_index(a, &index, err);
+	open_block *block = status == LAT_OK ? find_block(a, index) : NULL;
+	if (block)
+		block->stopped = true;
 	return status;
 }
 
-static lat_status finish(lat_assembler *a, lat_error *err)
+static lat_status on_message_delta(lat_assembly *a, lat_error *err)
 {
-	lat_status status = LAT_OK;
-	for (size_t i = 0; i < a->n_blocks && status == LAT_OK; i++)
-		if (a->blocks[i].started)
-			status = finish_block(a->message, &a->blocks[i], err);
-	if (status == LAT_OK)
-		a->state = LAT_STREAM_DONE;
-	return status;
+	lat_status status = set_ending(a->message, lat_value_get(&a->event, "delta"), err);
+	return status == LAT_OK ? lat_message_add_usage(a->message, lat_value_get(&a->event, "usage"), err)
+	                        : status;
 }
 
 /* ---- events ---- */
 
-static lat_status message_start(lat_assembler *a, lat_error *err)
+typedef enum {
+	EVENT_DELTA,
+	EVENT_BLOCK_START,
+	EVENT_BLOCK_STOP,
+	EVENT_MESSAGE_DELTA,
+	EVENT_MESSAGE_STOP,
+	EVENT_MESSAGE_START,
+	EVENT_ERROR,
+	EVENT_OTHER
+} event_type;
+
+static event_type type_of(lat_span name)
 {
-	lat_slice message, usage;
-	if (a->started)
-		return lat_fail(err, LAT_E_SYNTAX, "stream: a second message_start");
-	a->started = true;
-	if (!lat_raw_member(a->data, "message", &message))
-		return lat_fail(err, LAT_E_SYNTAX, "stream: message_start without a message");
-	lat_status status = lat_message_take_head(a->message, message, err);
-	if (status == LAT_OK && lat_raw_member(message, "usage", &usage))
-		status = lat_message_merge_usage(a->message, usage, err);
-	return status;
+	static const char *const NAMES[EVENT_OTHER] = {
+		[EVENT_DELTA] = "content_block_delta",
+		[EVENT_BLOCK_START] = "content_block_start",
+		[EVENT_BLOCK_STOP] = "content_block_stop",
+		[EVENT_MESSAGE_DELTA] = "message_delta",
+		[EVENT_MESSAGE_STOP] = "message_stop",
+		[EVENT_MESSAGE_START] = "message_start",
+		[EVENT_ERROR] = "error",
+	};
+	size_t type = 0;
+	while (type < EVENT_OTHER && !lat_span_is(name, NAMES[type]))
+		type++;
+	return (event_type)type;
 }
 
-static lat_status message_delta(lat_assembler *a, lat_error *err)
+static lat_status on_error(lat_assembly *a, const lat_value *v, lat_error *err)
 {
-	lat_slice delta, usage;
-	lat_status status = LAT_OK;
-	if (lat_raw_member(a->data, "delta", &delta))
-		status = lat_message_take_head(a->message, delta, err);
-	if (status == LAT_OK && lat_raw_member(a->data, "usage", &usage))
-		status = lat_message_merge_usage(a->message, usage, err);
-	return status;
+	if (!lat_reply_from_value(v, 0, &a->error))
+		return lat_fail(err, LAT_E_SYNTAX, "an error event without an error in it");
+	a->has_error = true;
+	return lat_fail(err, LAT_E_IO, "%s: %.400s", a->error.type, a->error.message);
 }
 
-static lat_status error_event(lat_assembler *a, lat_error *err)
+/* An error event whose data is a plain sentence. */
+static lat_status on_error_text(lat_assembly *a, lat_span data, lat_error *err)
 {
-	lat_slice error;
-	a->state = LAT_STREAM_ERROR;
-	if (!lat_raw_member(a->data, "error", &error))
-		error = (lat_slice){"{}", 2};
-	lat_buf_append(&a->error, error.s, error.len);
-	return lat_buf_ok(&a->error) ? LAT_OK : lat_fail_nomem(err);
+	enum { SENTENCE_BYTES = 2048 };
+	lat_value items[] = {lat_value_string_view("error", 5), lat_value_string_view(data.s, data.len)};
+	if (data.len > SENTENCE_BYTES)
+		items[1].len = SENTENCE_BYTES;
+	lat_value v = {.type = LAT_OBJECT, .len = 1, .u.items = items};
+	return on_error(a, &v, err);
 }
 
-static lat_status message_event(lat_assembler *a, const lat_value *type, lat_error *err)
+static lat_status act(lat_assembly *a, event_type type, lat_span data, lat_error *err)
 {
-	if (lat_value_is_string(type, "message_start"))
-		return message_start(a, err);
-	bool is_delta = lat_value_is_string(type, "content_block_delta");
-	bool is_start = lat_value_is_string(type, "content_block_start");
-	bool is_stop = lat_value_is_string(type, "content_block_stop");
-	bool is_change = lat_value_is_string(type, "message_delta");
-	bool is_end = lat_value_is_string(type, "message_stop");
-	if (!(is_delta || is_start || is_stop || is_change || is_end))
-		return LAT_OK; /* a kind of event that we don't know yet, or a ping */
-	if (!a->started)
-		return lat_fail(err, LAT_E_SYNTAX, "stream: an event of a message before message_start");
-	if (is_delta)
-		return delta_event(a, err);
-	if (is_start)
-		return start_block(a, err);
-	if (is_change)
-		return message_delta(a, err);
-	if (is_end)
-		return finish(a, err);
-	gathered *ignored;
-	return started_block(a, &ignored, err);
+	if (type == EVENT_ERROR)
+		return on_error(a, &a->event, err);
+	if (type == EVENT_OTHER)
+		return LAT_OK;
+	if (type == EVENT_MESSAGE_START)
+		return on_message_start(a, data, err);
+	if (!a->message)
+		return lat_fail(err, LAT_E_SYNTAX, "the stream doesn't begin with message_start");
+	switch (type) {
+	case EVENT_DELTA:
+		return on_delta(a, data, err);
+	case EVENT_BLOCK_START:
+		return on_block_start(a, data, err);
+	case EVENT_BLOCK_STOP:
+		return on_block_stop(a, err);
+	case EVENT_MESSAGE_DELTA:
+		return on_message_delta(a, err);
+	default:
+		a->done = true;
+		return LAT_OK;
+	}
 }
 
-lat_status lat_assembler_event(lat_assembler *a, const char *data, size_t len, lat_error *err)
+/* Reads the event's data. *type is EVENT_OTHER for what can be ignored. */
+static lat_status read_event(lat_assembly *a, const lat_sse_event *event, event_type *type, bool *is_json,
+                             lat_error *err)
 {
-	if (a->state != LAT_STREAM_GOES_ON)
-		return LAT_OK; /* what comes behind the end says nothing */
+	static const lat_json_options OPTIONS = {.max_bytes = SIZE_MAX, .max_depth = LAT_STREAM_DEPTH};
 	lat_arena_reset(&a->arena);
-	a->last = lat_value_null();
-	a->data = (lat_slice){data, len};
-	lat_status status = lat_json_read(&a->arena, data, len, NULL, &a->last, err);
+	*is_json = false;
+	event_type named = type_of(event->name);
+	*type = EVENT_OTHER;
+	if (lat_text_is_blank(event->data.s, event->data.len) || lat_span_is(event->data, "[DONE]"))
+		return LAT_OK;
+	lat_status status = lat_json_read(&a->arena, event->data.s, event->data.len, &OPTIONS, &a->event, err);
+	*is_json = status == LAT_OK && a->event.type == LAT_OBJECT;
+	if (*is_json) {
+		lat_span typed = string_member(&a->event, "type");
+		*type = typed.s ? type_of(typed) : named;
+		if (!typed.s && *type == EVENT_OTHER && lat_value_get(&a->event, "error"))
+			*type = EVENT_ERROR;
+		return LAT_OK;
+	}
 	if (status == LAT_E_NOMEM)
 		return status;
-	if (status != LAT_OK || a->last.type != LAT_OBJECT)
-		return lat_fail(err, LAT_E_SYNTAX, "stream: an event's data isn't a JSON object");
-	const lat_value *type = lat_value_get(&a->last, "type");
-	if (lat_value_is_string(type, "error"))
-		return error_event(a, err);
-	return message_event(a, type, err);
+	if (named == EVENT_OTHER && !lat_span_is(event->name, "message"))
+		return LAT_OK;
+	if (named == EVENT_ERROR && !a->done)
+		return on_error_text(a, event->data, err);
+	if (status == LAT_OK)
+		return lat_fail(err, LAT_E_SYNTAX, "an event's data is no JSON object");
+	char why[sizeof err->message];
+	memcpy(why, err->message, sizeof why);
+	return lat_fail(err, status, "an event's data is no JSON: %.400s", why);
 }
 
-lat_stream_state lat_assembler_state(const lat_assembler *a)
+lat_status lat_assembly_event(lat_assembly *a, const lat_sse_event *event, const lat_value **parsed,
+                              lat_error *err)
 {
-	return a->state;
+	event_type type;
+	bool is_json = false;
+	if (parsed)
+		*parsed = NULL;
+	if (a->failure.kind == LAT_OK) {
+		lat_error why;
+		lat_status status = read_event(a, event, &type, &is_json, &why);
+		if (status == LAT_OK && !a->done)
+			status = act(a, type, event->data, &why);
+		if (status != LAT_OK && !a->done)
+			a->failure = why;
+		if (parsed && is_json)
+			*parsed = &a->event;
+	}
+	if (a->failure.kind != LAT_OK && err)
+		*err = a->failure;
+	return a->failure.kind;
 }
 
-const lat_value *lat_assembler_last(const lat_assembler *a)
+bool lat_assembly_done(const lat_assembly *a)
 {
-	return &a->last;
+	return a->done;
 }
 
-lat_slice lat_assembler_error(const lat_assembler *a)
+const lat_reply_error *lat_assembly_error(const lat_assembly *a)
 {
-	return (lat_slice){a->error.data, a->error.len};
+	return a->has_error ? &a->error : NULL;
 }
 
-lat_message *lat_assembler_take(lat_assembler *a)
+/* ---- the message ---- */
+
+lat_message *lat_assembly_take(lat_assembly *a, lat_error *err)
 {
-	if (a->state != LAT_STREAM_DONE)
+	if (a->failure.kind != LAT_OK) {
+		if (err)
+			*err = a->failure;
 		return NULL;
+	}
+	if (!a->done) {
+		lat_fail(err, LAT_E_IO, "the stream ended before message_stop");
+		return NULL;
+	}
+	if (a->taken) {
+		lat_fail(err, LAT_E_CLOSED, "the message was taken already");
+		return NULL;
+	}
 	lat_message *m = a->message;
 	a->message = NULL;
-	return m;
+	a->taken = true;
+	lat_status status = LAT_OK;
+	for (size_t i = 0; i < a->count && status == LAT_OK; i++) {
+		status = lat_pieces_close(a->blocks[i].pieces, m, err);
+		lat_pieces_free(
+			a->blocks[i].pieces); /* at once: a long text is there twice only while it is copied */
+		a->blocks[i].pieces = NULL;
+	}
+	free_blocks(a);
+	if (status == LAT_OK)
+		return m;
+	lat_message_free(m);
+	return NULL;
 }

@@ -1,41 +1,46 @@
-/* lat_assembler: stream events → one lat_message.
+/* lat_assembly: the events of one streamed reply → a message (Messages API, "Streaming messages").
  *
- * Feed it the data of each server-sent event, in order; it is done when message_stop came. Owns the message until
- * lat_assembler_take. Knows no socket. Any one thread at a time.
+ * How events out of protocol are taken:
+ *   data.type wins over the SSE event's name; without data.type the name is the type;
+ *   pings, unknown events and unknown deltas change nothing; blocks of unknown type are kept as they started;
+ *   events with a name of their own (not one of the protocol's) needn't be JSON; nor empty data, nor "[DONE]";
+ *   blocks are put in order of their index, in whatever order they interleave; an index that is used again
+ *   after its block stopped is a new block behind it; deltas behind a block's stop, and stops of blocks that
+ *   never started, are taken;
+ *   a second message_start is taken as long as no block has begun;
+ *   an error event fails the try: LAT_E_IO, and lat_assembly_error says what it was;
+ *   everything behind message_stop is ignored;
+ *   LAT_E_SYNTAX: data that isn't a JSON object; anything of a message before message_start, or a second one
+ *   after blocks began; a delta for a block that never started; a block started twice; a missing or wrong
+ *   member that is needed.
+ * After a failure each further event fails the same way.
  *
- * Tolerated, since real endpoints do so: events and deltas of unknown kinds, pings anywhere, an SSE event name
- * that differs from data.type (data.type counts), deltas interleaved between blocks, a block that is never
- * stopped, the whole input at a block's start, fields missing from usage. Refused with LAT_E_SYNTAX: data that
- * isn't a JSON object, a delta or stop for a block that never started, an index started twice, a second
- * message_start, an event of a message before message_start. */
+ * One owner at a time, any thread. */
 #ifndef LAT_MESSAGES_ASSEMBLE_H
 #define LAT_MESSAGES_ASSEMBLE_H
 
-#include "base/value.h"
 #include "messages/message.h"
+#include "messages/reply.h"
+#include "messages/sse.h"
 
-typedef struct lat_assembler lat_assembler;
+typedef struct lat_assembly lat_assembly;
 
-typedef enum {
-	LAT_STREAM_GOES_ON,
-	LAT_STREAM_DONE,  /* message_stop came: the message is whole */
-	LAT_STREAM_ERROR, /* an error event came: lat_assembler_error says what it was */
-} lat_stream_state;
+lat_assembly *lat_assembly_new(lat_error *err);
+void lat_assembly_free(lat_assembly *assembly); /* NULL is fine */
 
-lat_assembler *lat_assembler_new(void); /* NULL when out of memory */
-void lat_assembler_free(lat_assembler *a);
+/* Takes one event. *parsed (may be NULL) is its data as a tree, NULL when it was no JSON object; it holds until the next
+ * call, as long as the event's views do. Error events and those behind message_stop are parsed too. */
+lat_status lat_assembly_event(lat_assembly *assembly, const lat_sse_event *event, const lat_value **parsed,
+                              lat_error *err);
 
-/* One event's data. After anything but LAT_OK the message is lost. */
-lat_status lat_assembler_event(lat_assembler *a, const char *data, size_t len, lat_error *err);
-lat_stream_state lat_assembler_state(const lat_assembler *a);
+/* Whether message_stop was seen: the message is whole. */
+bool lat_assembly_done(const lat_assembly *assembly);
 
-/* The last event as a tree; it lives until the next event. */
-const lat_value *lat_assembler_last(const lat_assembler *a);
+/* The error event that failed it, NULL when there was none. Lives as long as the assembly. */
+const lat_reply_error *lat_assembly_error(const lat_assembly *assembly);
 
-/* The JSON of the error event's "error" member. */
-lat_slice lat_assembler_error(const lat_assembler *a);
-
-/* Moves the whole message out; NULL unless the state is LAT_STREAM_DONE. */
-lat_message *lat_assembler_take(lat_assembler *a);
+/* The whole message, to be had once; the caller frees it. NULL and LAT_E_IO when the stream was cut: the partial
+ * message is not to be had. */
+lat_message *lat_assembly_take(lat_assembly *assembly, lat_error *err);
 
 #endif

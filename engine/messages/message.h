@@ -1,66 +1,73 @@
-/* lat_message: one assistant message, as it came and as it will be echoed.
+/* lat_message: an assistant message, its content kept as the bytes that are sent back.
  *
- * Owns all its bytes; one owner at a time; may move between threads. Made by the assembler (from a stream) or by
- * lat_message_read (from a JSON body, byte for byte). What the API would refuse is mended here, once: empty text
- * blocks are dropped, a tool_use whose id is missing, empty or used before in the message gets one of its own, a
- * tool_use whose input isn't a JSON object is kept with the input {} and marked incomplete. A message may be left
- * without a block; the history doesn't store such a one.
+ * What the wire accepts is made sure of here, whatever came (Messages API, "content blocks"):
+ *   text blocks without a visible character are dropped; the others keep their order;
+ *   a tool_use whose input isn't an object (it stopped in the middle, it is null, …) goes back with {};
+ *   a tool_use without an id, or with the id of an earlier block, gets a fresh one;
+ *   a tool name that the wire refuses ([a-zA-Z0-9_-]{1,64}) goes back with other characters as "_".
+ * All other bytes of a block stay as they came: members that nobody here knows, signatures, unknown blocks.
+ * A message may have no block left: the caller sees it, the history doesn't store it.
  *
- * Source: Anthropic Messages API, anthropic-version 2023-06-01. */
+ * Plain data with one owner at a time; any thread. Fields are for reading only. */
 #ifndef LAT_MESSAGES_MESSAGE_H
 #define LAT_MESSAGES_MESSAGE_H
 
-#include <stdint.h>
-
 #include "base/buf.h"
 #include "base/error.h"
-#include "messages/raw.h"
+#include "base/span.h"
+#include "base/value.h"
+
+enum {
+	LAT_MESSAGE_MAX_BLOCKS = 16384,
+	LAT_MESSAGE_DEPTH = 990 /* levels of nesting in its JSON: as part of a history it can still be read */
+};
 
 typedef struct {
-	size_t from, len;                            /* the block's JSON, in lat_message.content */
-	bool is_call;                                /* a tool_use: ours to answer (server_tool_use isn't) */
-	bool complete;                               /* is_call: its input is whole */
-	size_t id_from, id_len, name_from, name_len; /* is_call: decoded, in lat_message.strings */
-	size_t input_from, input_len;                /* is_call: the input as it came, in lat_message.strings */
+	lat_span type;    /* "text", "tool_use", … */
+	size_t at, len;   /* its JSON: message->content.data[at … at + len) */
+	bool is_call;     /* a tool_use: ours to run (server_tool_use and mcp_tool_use are not) */
+	bool complete;    /* a call: its input is JSON; false: it stopped in the middle, or never was */
+	lat_span id;      /* a call: as it is sent back */
+	lat_span name;    /* a call: as the model wrote it */
+	lat_span input;   /* a call: JSON text; what there is of it when it isn't complete */
+	lat_span problem; /* a call that isn't complete: why */
+	uint64_t id_hash; /* private */
 } lat_block;
 
 typedef struct {
-	lat_buf content; /* the blocks' JSON, comma-joined, without brackets */
-	lat_buf strings; /* what the blocks' offsets point into */
+	int64_t input_tokens, output_tokens, cache_creation_input_tokens, cache_read_input_tokens;
+} lat_usage;
+
+typedef struct lat_message lat_message;
+struct lat_message {
+	lat_buf content; /* blocks, joined by commas */
 	lat_block *blocks;
-	size_t n_blocks, cap_blocks;
-	lat_buf head; /* JSON members `"model":…,"stop_reason":…` and so on, comma-joined; see lat_message_json */
-	lat_buf usage;              /* a JSON object; empty when the provider said nothing */
-	lat_buf model, stop_reason; /* decoded; empty when not there */
-} lat_message;
+	size_t count;
+	lat_span model, provider_response_id, stop_reason, stop_sequence; /* {NULL, 0}: wasn't given */
+	lat_usage usage;                                                  /* 0 where it wasn't given */
+	lat_buf usage_json; /* the usage object with all that came; empty: none came */
+	/* private */
+	lat_arena arena;
+	size_t room;
+	size_t place; /* in a history that is loaded: fresh ids differ between messages that are the same */
+};
 
-lat_message *lat_message_new(void); /* NULL when out of memory */
-void lat_message_free(lat_message *m);
+/* A reply's body, or what a model client made: {"role":"assistant","content":"text" or [blocks], "id" or
+ * "provider_response_id", "model", "stop_reason", "stop_sequence", "usage"}; only the content must be there.
+ * NULL and an error: LAT_E_SYNTAX (no JSON), LAT_E_INVALID (with the path), LAT_E_LIMIT, LAT_E_NOMEM. */
+lat_message *lat_message_from_json(const char *text, size_t len, lat_error *err);
+void lat_message_free(lat_message *message); /* NULL is fine */
 
-/* Reads a message object (a whole reply body, or one of a Lua model client). Content given as a string becomes
- * a text block. LAT_E_SYNTAX when it isn't JSON, LAT_E_INVALID when it isn't an assistant message. */
-lat_status lat_message_read(lat_message *m, const char *text, size_t len, lat_error *err);
+static inline lat_span lat_message_block(const lat_message *message, size_t i)
+{
+	return lat_span_of(message->content.data + message->blocks[i].at, message->blocks[i].len);
+}
 
-/* Adds one block: `raw` is its JSON. For a tool_use, `input` overrides its input when it has bytes (pieces of a
- * stream, perhaps cut). `text_fields` are members whose value is to be replaced. Used by the assembler. */
-typedef struct {
-	const char *name; /* "text", "thinking", "signature", "citations" */
-	lat_slice json;   /* the new value */
-} lat_override;
-lat_status lat_message_add(lat_message *m, lat_slice raw, const lat_override *overrides, size_t n,
-                           const lat_slice *input, lat_error *err);
+/* Appends {"role":"assistant","content":[…]}, as it is sent back. Out of memory shows in the buffer. */
+void lat_message_write_wire(const lat_message *message, lat_buf *out);
 
-/* Takes id, model, stop_reason, stop_sequence from a message object's raw members; null and absent are skipped. */
-lat_status lat_message_take_head(lat_message *m, lat_slice object, lat_error *err);
-/* Merges a usage object into what is known: its members override, nulls say nothing. */
-lat_status lat_message_merge_usage(lat_message *m, lat_slice usage, lat_error *err);
-
-/* `{"role":"assistant","content":[…]}`: what the history stores. */
-void lat_message_wire(const lat_message *m, lat_buf *out);
-/* The same with model, stop_reason, stop_sequence, usage, provider_response_id. */
-void lat_message_json(const lat_message *m, lat_buf *out);
-
-/* A usage count, 0 when not there. */
-int64_t lat_message_usage(const lat_message *m, const char *name);
+/* The same with model, stop_reason, stop_sequence and provider_response_id, where they are there, and usage; readable
+ * by lat_message_from_json. */
+void lat_message_write(const lat_message *message, lat_buf *out);
 
 #endif

@@ -1,281 +1,282 @@
-/* lat_problem: see reply.h. Pure. */
+/* Replies and their errors; see reply.h. Owns nothing beyond a call; pure; any thread.
+ *
+ * Bodies of errors are read leniently: a failure to understand one, or to get memory for it, leaves the body's
+ * beginning as the message, never less. */
 #include "messages/reply.h"
 
+#include <math.h>
 #include <stdio.h>
-#include <string.h>
-#include <time.h>
+#include <strings.h>
 
-#include "base/value.h"
+#include "messages/http_date.h"
+#include "messages/redact.h"
 #include "json/read.h"
-#include "json/write.h"
 
-enum { SHOWN_BYTES = 200, SHORTEST_SECRET = 4, LONGEST_WAIT_S = 365 * 24 * 3600, MS_PER_S = 1000 };
+enum { EXCERPT_BYTES = 200, NUMBER_MAX_BYTES = 31, MS_A_SECOND = 1000 };
 
-void lat_problem_init(lat_problem *p)
+const char *lat_reply_kind_name(lat_reply_kind kind)
 {
-	*p = (lat_problem){.kind = "api", .retry_after_ms = -1};
+	static const char *const NAMES[] = {
+		[LAT_REPLY_API] = "api",     [LAT_REPLY_BROKEN] = "reply", [LAT_REPLY_TIMEOUT] = "timeout",
+		[LAT_REPLY_ABORT] = "abort", [LAT_REPLY_IO] = "io",
+	};
+	return NAMES[kind];
 }
 
-void lat_problem_free(lat_problem *p)
-{
-	lat_buf_free(&p->type);
-	lat_buf_free(&p->message);
-	lat_buf_free(&p->request_id);
-}
-
-bool lat_status_is_retryable(int status)
+bool lat_reply_retryable(int status)
 {
 	return status == 408 || status == 409 || status == 429 || status >= 500;
 }
 
-/* ---- what the types mean ---- */
-
+/* Messages API, "Errors" */
 static const struct {
-	int status;
 	const char *type;
-} KNOWN[] = {
-	{400, "invalid_request_error"}, {401, "authentication_error"}, {402, "billing_error"},
-	{403, "permission_error"},      {404, "not_found_error"},      {408, "timeout_error"},
-	{413, "request_too_large"},     {429, "rate_limit_error"},     {500, "api_error"},
-	{504, "timeout_error"},         {529, "overloaded_error"},
+	int status;
+} TYPES[] = {
+	{"overloaded_error", 529}, {"rate_limit_error", 429},      {"api_error", 500},
+	{"timeout_error", 504},    {"invalid_request_error", 400}, {"authentication_error", 401},
+	{"permission_error", 403}, {"not_found_error", 404},       {"request_too_large", 413},
+	{"billing_error", 402},
 };
-enum { N_KNOWN = sizeof KNOWN / sizeof *KNOWN };
 
-static const char *type_of_status(int status)
+static int status_of_type(const char *type)
 {
-	for (size_t i = 0; i < N_KNOWN; i++)
-		if (KNOWN[i].status == status)
-			return KNOWN[i].type;
-	return status >= 500 ? "api_error" : "http_error";
-}
-
-/* Inside a stream there is no status line: the type stands for one. */
-static int status_of_type(const lat_buf *type)
-{
-	for (size_t i = N_KNOWN; i-- > 0;)
-		if (lat_slice_is((lat_slice){type->data, type->len}, KNOWN[i].type))
-			return KNOWN[i].status;
+	for (size_t i = 0; i < sizeof TYPES / sizeof *TYPES; i++)
+		if (strcmp(TYPES[i].type, type) == 0)
+			return TYPES[i].status;
 	return 500;
 }
 
-/* ---- waiting ---- */
-
-static bool read_number(lat_slice s, double *out)
+static const char *type_of_status(int status)
 {
-	double whole = 0, scale = 0;
-	while (s.len && s.s[s.len - 1] == ' ')
+	for (size_t i = 0; i < sizeof TYPES / sizeof *TYPES; i++)
+		if (TYPES[i].status == status)
+			return TYPES[i].type;
+	if (status == 408)
+		return "timeout_error";
+	return status >= 400 && status < 500 ? "invalid_request_error" : "api_error";
+}
+
+/* ---- headers ---- */
+
+static bool is_name(lat_span name, const char *expected)
+{
+	return name.len == strlen(expected) && strncasecmp(name.s, expected, name.len) == 0;
+}
+
+static lat_span trimmed(lat_span s)
+{
+	while (s.len > 0 && (*s.s == ' ' || *s.s == '\t'))
+		s = lat_span_of(s.s + 1, s.len - 1);
+	while (s.len > 0 && (s.s[s.len - 1] == ' ' || s.s[s.len - 1] == '\t'))
 		s.len--;
+	return s;
+}
+
+/* A decimal number without sign and exponent, times factor, rounded up; -1 if it is none. */
+static int64_t decimal_ms(lat_span s, double factor)
+{
+	double number = 0, digit = 1;
+	bool fraction = false, any = false;
+	if (s.len > NUMBER_MAX_BYTES)
+		return -1;
 	for (size_t i = 0; i < s.len; i++) {
-		if (s.s[i] == '.' && scale == 0) {
-			scale = 1;
-		} else if (s.s[i] >= '0' && s.s[i] <= '9') {
-			whole = whole * 10 + (s.s[i] - '0');
-			scale *= 10;
-		} else {
-			return false;
-		}
+		bool is_digit = s.s[i] >= '0' && s.s[i] <= '9';
+		if (!is_digit && (s.s[i] != '.' || fraction))
+			return -1;
+		if (!is_digit)
+			fraction = true;
+		else if (fraction)
+			number += (s.s[i] - '0') * (digit /= 10);
+		else
+			number = number * 10 + (s.s[i] - '0');
+		any = any || is_digit;
 	}
-	if (s.len == 0)
-		return false;
-	*out = scale > 0 ? whole / scale : whole;
-	return true;
-}
-
-/* An IMF-fixdate, "Sun, 06 Nov 1994 08:49:37 GMT" (RFC 9110, 5.6.7); -1 when it is none. */
-static int64_t read_http_date(lat_slice s)
-{
-	static const char MONTHS[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
-	char text[32], month[4], zone[4];
-	struct tm tm = {0};
-	if (s.len < 29 || s.len >= sizeof text)
+	double ms = ceil(number * factor);
+	if (!any)
 		return -1;
-	memcpy(text, s.s, s.len);
-	text[s.len] = '\0';
-	int fields = sscanf(text, "%*3s, %2d %3s %4d %2d:%2d:%2d %3s", &tm.tm_mday, month, &tm.tm_year,
-	                    &tm.tm_hour, &tm.tm_min, &tm.tm_sec, zone);
-	const char *at = fields == 7 ? strstr(MONTHS, month) : NULL;
-	if (!at || strlen(month) != 3 || (at - MONTHS) % 3 != 0 || strcmp(zone, "GMT") != 0)
-		return -1;
-	tm.tm_mon = (int)(at - MONTHS) / 3;
-	tm.tm_year -= 1900;
-	return (int64_t)timegm(&tm);
+	return ms < 0x1p53 ? (int64_t)ms : (int64_t)1 << 53;
 }
 
-static int64_t bounded_ms(double ms)
+/* Seconds or a date (RFC 9110 section 10.2.3). A date that has passed: now. */
+static int64_t retry_after_ms(lat_span value, int64_t now_ms)
 {
-	const double longest = (double)LONGEST_WAIT_S * MS_PER_S;
-	return (int64_t)(ms < longest ? ms : longest);
+	int64_t ms = decimal_ms(value, MS_A_SECOND), date;
+	if (ms >= 0 || !lat_http_date(value, now_ms / MS_A_SECOND, &date))
+		return ms;
+	ms = date * MS_A_SECOND - now_ms;
+	return ms > 0 ? ms : 0;
 }
 
-int64_t lat_retry_after_ms(const lat_reply_head *head)
+static void set_retry_after(lat_reply_head *head, int64_t ms, bool exact)
 {
-	double number;
-	if (read_number(head->retry_after_ms, &number))
-		return bounded_ms(number);
-	if (read_number(head->retry_after, &number))
-		return bounded_ms(number * MS_PER_S);
-	int64_t date = read_http_date(head->retry_after);
-	if (date < 0)
-		return -1;
-	return date > head->now_s ? bounded_ms((double)(date - head->now_s) * MS_PER_S) : 0;
+	if (ms < 0 || (head->retry_after_exact && !exact))
+		return;
+	head->retry_after_ms = ms;
+	head->retry_after_exact = exact;
 }
 
-/* ---- texts ---- */
-
-/* Bytes of anybody's as text: cut, control bytes and bad UTF-8 shown as "?". */
-static void append_printable(lat_buf *out, lat_slice bytes, size_t most)
+static void set_text(char *out, size_t room, lat_span value)
 {
-	size_t n = bytes.len < most ? bytes.len : most;
-	for (size_t at = 0; at < n;) {
-		size_t good = lat_utf8_valid_prefix(bytes.s + at, n - at);
-		for (size_t i = at; i < at + good; i++) {
-			char c = bytes.s[i];
-			bool is_space = c == '\n' || c == '\r' || c == '\t';
-			bool is_control = (unsigned char)c < 0x20 || c == 0x7F;
-			lat_buf_byte(out, is_space ? ' ' : is_control ? '?' : c);
-		}
-		at += good;
-		if (at < n) {
-			if (bytes.len > n && n - at < 4)
-				break; /* a character cut by the limit */
-			lat_buf_byte(out, '?');
-			at++;
-		}
-	}
+	lat_redact(out, room, value, NULL, 0);
 }
 
-static void set_text(lat_buf *out, const char *text)
+void lat_reply_header(lat_reply_head *head, lat_span name, lat_span value, int64_t now_ms)
 {
-	lat_buf_clear(out);
-	lat_buf_str(out, text);
+	value = trimmed(value);
+	if (is_name(name, "content-type"))
+		set_text(head->content_type, sizeof head->content_type, value);
+	else if (is_name(name, "request-id") || (is_name(name, "x-request-id") && !head->request_id[0]))
+		set_text(head->request_id, sizeof head->request_id, value);
+	else if (is_name(name, "x-should-retry"))
+		head->should_retry = is_name(value, "true") ? 1 : is_name(value, "false") ? -1 : 0;
+	else if (is_name(name, "retry-after-ms"))
+		set_retry_after(head, decimal_ms(value, 1), true);
+	else if (is_name(name, "retry-after"))
+		set_retry_after(head, retry_after_ms(value, now_ms), false);
 }
 
-static bool take_string(lat_buf *out, const lat_value *v)
+/* The media type without its parameters, in any case. */
+static lat_span media_type(const lat_reply_head *head)
+{
+	return lat_span_of(head->content_type, strcspn(head->content_type, "; \t"));
+}
+
+bool lat_reply_is_stream(const lat_reply_head *head)
+{
+	return is_name(media_type(head), "text/event-stream");
+}
+
+bool lat_reply_is_json(const lat_reply_head *head)
+{
+	lat_span type = media_type(head);
+	return is_name(type, "application/json") ||
+	       (type.len > 5 && strncasecmp(type.s + type.len - 5, "+json", 5) == 0);
+}
+
+/* ---- error objects ---- */
+
+static bool take_string(char *out, size_t room, const lat_value *v)
 {
 	if (!v || v->type != LAT_STRING || v->len == 0)
 		return false;
-	lat_buf_clear(out);
-	lat_buf_append(out, v->u.s, v->len);
+	lat_redact(out, room, lat_span_of(v->u.s, v->len), NULL, 0);
 	return true;
 }
 
-/* {"error":{"type","message"}}, {"error":"text"}, {"message":"text"}, {"detail":"text"}: whoever wrote it. */
-static bool take_error_object(lat_problem *p, const lat_value *v)
+/* Where a message may stand: {"error":{"message"}}, {"error":"…"}, {"message"}, {"detail"}, {"msg"}. */
+static bool take_message(const lat_value *v, lat_reply_error *out)
+{
+	static const char *const PLACES[] = {"message", "detail", "msg", "error_msg"};
+	const lat_value *error = lat_value_get(v, "error");
+	if (take_string(out->message, sizeof out->message, error))
+		return true;
+	const lat_value *holders[] = {error, v};
+	for (size_t h = 0; h < 2; h++)
+		for (size_t i = 0; i < sizeof PLACES / sizeof *PLACES; i++)
+			if (take_string(out->message, sizeof out->message, lat_value_get(holders[h], PLACES[i])))
+				return true;
+	return false;
+}
+
+bool lat_reply_from_value(const lat_value *v, int status, lat_reply_error *out)
 {
 	const lat_value *error = lat_value_get(v, "error");
-	if (error && error->type == LAT_OBJECT) {
-		if (!take_string(&p->type, lat_value_get(error, "type")))
-			take_string(&p->type, lat_value_get(error, "code"));
-		return take_string(&p->message, lat_value_get(error, "message"));
-	}
-	return take_string(&p->message, error) || take_string(&p->message, lat_value_get(v, "message")) ||
-	       take_string(&p->message, lat_value_get(v, "detail"));
+	lat_reply_error found = {.kind = LAT_REPLY_API, .retry_after_ms = -1};
+	bool has_type = error && error->type == LAT_OBJECT &&
+	                take_string(found.type, sizeof found.type, lat_value_get(error, "type"));
+	bool has_message = take_message(v, &found);
+	bool is_error = (error && error->type != LAT_NULL) ||
+	                lat_value_is_string(lat_value_get(v, "type"), "error") || status != 0;
+	if (!is_error || !(has_type || has_message))
+		return false;
+	found.status = status ? status : status_of_type(found.type);
+	if (!has_type)
+		snprintf(found.type, sizeof found.type, "%s", type_of_status(found.status));
+	if (!has_message)
+		snprintf(found.message, sizeof found.message, "%s", found.type);
+	take_string(found.request_id, sizeof found.request_id, lat_value_get(v, "request_id"));
+	found.retryable = lat_reply_retryable(found.status);
+	*out = found;
+	return true;
 }
 
-static void set_head(lat_problem *p, int status, const lat_reply_head *head)
+static bool read_error_object(lat_span body, int status, lat_reply_error *out)
 {
-	p->status = status;
-	p->retry_after_ms = lat_retry_after_ms(head);
-	lat_buf_clear(&p->request_id);
-	append_printable(&p->request_id, head->request_id, SHOWN_BYTES);
-}
-
-static lat_status checked(const lat_problem *p, lat_error *err)
-{
-	bool ok = lat_buf_ok(&p->type) && lat_buf_ok(&p->message) && lat_buf_ok(&p->request_id);
-	return ok ? LAT_OK : lat_fail_nomem(err);
-}
-
-static void describe_body(lat_problem *p, const lat_reply_head *head, lat_slice body)
-{
-	lat_buf_str(&p->message, " (content type ");
-	if (head->content_type.len)
-		append_printable(&p->message, head->content_type, SHOWN_BYTES);
-	else
-		lat_buf_str(&p->message, "not given");
-	lat_buf_str(&p->message, body.len ? "): " : ")");
-	append_printable(&p->message, body, SHOWN_BYTES);
-}
-
-lat_status lat_problem_of_status(lat_problem *p, int status, const lat_reply_head *head, lat_slice body,
-                                 lat_error *err)
-{
-	p->kind = "api";
-	set_head(p, status, head);
-	set_text(&p->type, type_of_status(status));
 	lat_arena arena = LAT_ARENA_INIT;
 	lat_value v;
-	bool told = lat_json_read(&arena, body.s, body.len, NULL, &v, NULL) == LAT_OK && take_error_object(p, &v);
+	bool found = lat_json_read(&arena, body.s, body.len, NULL, &v, NULL) == LAT_OK &&
+	             lat_reply_from_value(&v, status, out);
 	lat_arena_free(&arena);
-	if (!told) {
-		lat_buf_clear(&p->message);
-		lat_buf_printf(&p->message, "HTTP status %d", status);
-		describe_body(p, head, body);
+	return found;
+}
+
+/* ---- replies ---- */
+
+static void add_head(lat_reply_error *out, const lat_reply_head *head)
+{
+	if (head->request_id[0])
+		snprintf(out->request_id, sizeof out->request_id, "%s", head->request_id);
+	out->retry_after_ms = head->retry_after_ms;
+	if (head->should_retry != 0)
+		out->retryable = head->should_retry > 0;
+}
+
+/* Secrets go before the body is cut: half of one would not be recognised any more. */
+static void describe(const lat_reply_head *head, lat_span body, const char *problem, lat_secrets secrets,
+                     lat_reply_error *out)
+{
+	char start[EXCERPT_BYTES + 1];
+	lat_redact(start, sizeof start, body, secrets.list, secrets.count);
+	snprintf(out->message, sizeof out->message, "%.400s (HTTP status %d, content type %s, %s%s", problem,
+	         head->status, head->content_type[0] ? head->content_type : "none",
+	         body.len ? "body): " : "empty body)", start);
+}
+
+void lat_reply_refused(const lat_reply_head *head, lat_span body, lat_secrets secrets, lat_reply_error *out)
+{
+	if (!read_error_object(body, head->status, out)) {
+		*out = (lat_reply_error){.kind = LAT_REPLY_API, .status = head->status};
+		out->retryable = lat_reply_retryable(head->status);
+		snprintf(out->type, sizeof out->type, "%s", type_of_status(head->status));
+		describe(head, body, "the service refused the request", secrets, out);
 	}
-	p->retryable = lat_status_is_retryable(status);
-	if (lat_slice_is(head->should_retry, "true"))
-		p->retryable = true;
-	else if (lat_slice_is(head->should_retry, "false"))
-		p->retryable = false;
-	return checked(p, err);
+	add_head(out, head);
+	lat_reply_redact(out, secrets);
 }
 
-lat_status lat_problem_of_body(lat_problem *p, int status, const lat_reply_head *head, lat_slice body,
-                               const char *what, bool retryable, lat_error *err)
+void lat_reply_broken(const lat_reply_head *head, lat_span body, const char *problem, bool broke_off,
+                      lat_secrets secrets, lat_reply_error *out)
 {
-	p->kind = "reply";
-	set_head(p, status, head);
-	set_text(&p->type, "invalid_reply");
-	lat_buf_clear(&p->message);
-	lat_buf_printf(&p->message, "the reply with status %d is not a message: %s", status, what);
-	describe_body(p, head, body);
-	p->retryable = retryable;
-	return checked(p, err);
-}
-
-lat_status lat_problem_of_event(lat_problem *p, lat_slice error, const lat_reply_head *head, lat_error *err)
-{
-	p->kind = "api";
-	set_head(p, 500, head);
-	set_text(&p->type, "api_error");
-	set_text(&p->message, "the stream ended with an error event");
-	lat_arena arena = LAT_ARENA_INIT;
-	lat_value v;
-	if (lat_json_read(&arena, error.s, error.len, NULL, &v, NULL) == LAT_OK) {
-		take_string(&p->message, &v);
-		take_string(&p->message, lat_value_get(&v, "message"));
-		take_string(&p->type, lat_value_get(&v, "type"));
+	if (!read_error_object(body, 0, out)) {
+		*out = (lat_reply_error){.kind = LAT_REPLY_BROKEN, .status = head->status, .retryable = broke_off};
+		describe(head, body, problem, secrets, out);
 	}
-	lat_arena_free(&arena);
-	p->status = status_of_type(&p->type);
-	p->retryable = lat_status_is_retryable(p->status);
-	return checked(p, err);
+	add_head(out, head);
+	lat_reply_redact(out, secrets);
 }
 
-/* ---- secrets ---- */
-
-static void redact_one(lat_buf *text, lat_slice secret)
+void lat_reply_from_transport(const lat_error *cause, lat_reply_error *out)
 {
-	static const char MASK[] = "[redacted]";
-	char *found = text->len ? memmem(text->data, text->len, secret.s, secret.len) : NULL;
-	if (!found)
-		return;
-	lat_buf out = LAT_BUF_INIT;
-	const char *at = text->data, *end = text->data + text->len;
-	while (found) {
-		lat_buf_append(&out, at, (size_t)(found - at));
-		lat_buf_str(&out, MASK);
-		at = found + secret.len;
-		found = memmem(at, (size_t)(end - at), secret.s, secret.len);
-	}
-	lat_buf_append(&out, at, (size_t)(end - at));
-	lat_buf_free(text);
-	*text = out;
+	*out =
+		(lat_reply_error){.kind = LAT_REPLY_IO, .retry_after_ms = -1, .retryable = cause->kind == LAT_E_IO};
+	if (cause->kind == LAT_E_TIMEOUT)
+		out->kind = LAT_REPLY_TIMEOUT;
+	else if (cause->kind == LAT_E_ABORT)
+		out->kind = LAT_REPLY_ABORT;
+	set_text(out->message, sizeof out->message, lat_span_str(cause->message));
 }
 
-void lat_redact(lat_buf *text, const lat_slice *secrets)
+static void redact_string(char *s, size_t room, lat_secrets secrets)
 {
-	for (; secrets && secrets->len; secrets++)
-		if (secrets->len >= SHORTEST_SECRET)
-			redact_one(text, *secrets);
+	char clean[sizeof((lat_reply_error *)0)->message];
+	lat_redact(clean, room, lat_span_str(s), secrets.list, secrets.count);
+	memcpy(s, clean, strlen(clean) + 1);
+}
+
+void lat_reply_redact(lat_reply_error *error, lat_secrets secrets)
+{
+	redact_string(error->type, sizeof error->type, secrets);
+	redact_string(error->message, sizeof error->message, secrets);
+	redact_string(error->request_id, sizeof error->request_id, secrets);
 }

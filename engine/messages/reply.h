@@ -1,52 +1,88 @@
-/* lat_problem: what went wrong with a model request, and whether another try makes sense.
+/* What an HTTP reply means: which error it is, whether another try may help, and when.
  *
- * Owns its texts. Pure: the caller hands over status, a few headers and the body. Any one thread at a time.
- * Sources: Anthropic Messages API (errors), RFC 9110 (10.2.3 Retry-After, 5.6.7 HTTP-date). */
+ * Retried by the wire's rule: 408, 409, 429 and from 500 on (529 is "overloaded"), unless the server says
+ * otherwise (x-should-retry). Plain data; pure; any thread. */
 #ifndef LAT_MESSAGES_REPLY_H
 #define LAT_MESSAGES_REPLY_H
 
 #include <stdint.h>
 
-#include "base/buf.h"
 #include "base/error.h"
-#include "messages/raw.h"
+#include "base/span.h"
+#include "base/value.h"
 
+typedef enum {
+	LAT_REPLY_API,    /* the service answered with an error */
+	LAT_REPLY_BROKEN, /* something answered, but not with what was asked for */
+	LAT_REPLY_TIMEOUT,
+	LAT_REPLY_ABORT,
+	LAT_REPLY_IO /* no answer, or not all of it: the connection */
+} lat_reply_kind;
+
+const char *lat_reply_kind_name(lat_reply_kind kind); /* "api", "reply", "timeout", "abort", "io" */
+
+/* Strings are printable UTF-8, cut between characters; type and request_id may be empty. */
 typedef struct {
-	const char *kind; /* "api": the service said no; "reply": not what was asked; "io", "timeout", "abort" */
-	int status;       /* HTTP, or what an error event stands for; 0: none */
-	lat_buf type;     /* "overloaded_error" … */
-	lat_buf message;
-	lat_buf request_id;
+	lat_reply_kind kind;
+	int status; /* of HTTP, or what the error's type stands for; 0: there is none */
+	char type[64];
+	char message[1024];
+	char request_id[128];
 	bool retryable;
-	int64_t retry_after_ms; /* -1: nothing was said */
-} lat_problem;
+	int64_t retry_after_ms; /* -1: the service didn't say */
+} lat_reply_error;
 
+/* The head of a reply, as far as it matters here: begin with the status, hand each header over. */
 typedef struct {
-	lat_slice content_type, retry_after, retry_after_ms, request_id, should_retry; /* len 0: not there */
-	int64_t now_s; /* the time, in seconds since 1970, that a Retry-After date is held against */
+	int status;
+	char content_type[128];
+	char request_id[128];
+	int64_t retry_after_ms; /* from retry-after-ms, else from retry-after; -1: neither came */
+	bool retry_after_exact; /* it is from retry-after-ms */
+	int should_retry;       /* x-should-retry: 1 true, -1 false, 0 it didn't come */
 } lat_reply_head;
 
-void lat_problem_init(lat_problem *p);
-void lat_problem_free(lat_problem *p);
+/* clang-format off */
+#define LAT_REPLY_HEAD_INIT(status) {status, "", "", -1, false, 0}
+/* clang-format on */
 
-bool lat_status_is_retryable(int status); /* 408, 409, 429, 5xx (529 among them) */
+/* now_ms: milliseconds since 1970, for a retry-after that is a date. */
+void lat_reply_header(lat_reply_head *head, lat_span name, lat_span value, int64_t now_ms);
 
-/* A reply with an error status. The body may be the API's error object, one of another make, or anything. */
-lat_status lat_problem_of_status(lat_problem *p, int status, const lat_reply_head *head, lat_slice body,
-                                 lat_error *err);
+/* Whether the content type is that of an event stream; of JSON. */
+bool lat_reply_is_stream(const lat_reply_head *head);
+bool lat_reply_is_json(const lat_reply_head *head);
 
-/* A reply with status 200 that isn't a message: `what` says why ("an empty body"). Shows content type and the first
- * 200 bytes. */
-lat_status lat_problem_of_body(lat_problem *p, int status, const lat_reply_head *head, lat_slice body,
-                               const char *what, bool retryable, lat_error *err);
+/* What the caller keeps secret: "[redacted]" stands for it wherever a reply repeats it. */
+typedef struct {
+	const lat_span *list;
+	size_t count;
+} lat_secrets;
 
-/* An error event inside a stream: its "error" member as JSON. */
-lat_status lat_problem_of_event(lat_problem *p, lat_slice error, const lat_reply_head *head, lat_error *err);
+/* A reply with an error status, from its head and the beginning of its body (LAT_REPLY_BODY_BYTES are plenty): the
+ * body's own {"error":{"type":…,"message":…}} or one of its relatives, else the body as text. */
+enum { LAT_REPLY_BODY_BYTES = 64 * 1024 };
+void lat_reply_refused(const lat_reply_head *head, lat_span body, lat_secrets secrets, lat_reply_error *out);
 
-/* Milliseconds that the head asks to wait, -1 when it says nothing that can be read. */
-int64_t lat_retry_after_ms(const lat_reply_head *head);
+/* A reply with a good status that is no message. `problem` says what is wrong with it ("it is cut JSON"); status,
+ * content type and the first 200 bytes of the body go into the message. When the body is an error object after all,
+ * that error comes out, with its type's status.
+ * `broke_off`: it began as it should and then didn't go on so; then another try may help. */
+void lat_reply_broken(const lat_reply_head *head, lat_span body, const char *problem, bool broke_off,
+                      lat_secrets secrets, lat_reply_error *out);
 
-/* Blots out each secret (lists end with len 0; shorter than 4 bytes are no secrets). */
-void lat_redact(lat_buf *text, const lat_slice *secrets);
+/* An error object: that of a body, or of an error event in a stream (status 0: what the type stands for, 500 for
+ * types that nobody knows). False, and *out as it was, when v is none. Secrets are still in it: lat_reply_redact. */
+bool lat_reply_from_value(const lat_value *v, int status, lat_reply_error *out);
+
+/* What the transport says: LAT_E_TIMEOUT, LAT_E_ABORT; anything else is LAT_REPLY_IO. Only LAT_E_IO is retried: a
+ * limit or a bad URL stays as it is. */
+void lat_reply_from_transport(const lat_error *cause, lat_reply_error *out);
+
+/* The rule above, by status alone. */
+bool lat_reply_retryable(int status);
+
+/* Takes the secrets out of the error's strings, and the part of one that was cut at a string's end. */
+void lat_reply_redact(lat_reply_error *error, lat_secrets secrets);
 
 #endif

@@ -1,163 +1,234 @@
-/* lat_sse: see sse.h. Pure. An event that lies whole in the fed bytes, in one data line, is handed on without a
- * copy: the usual case of a model's stream. */
+/* The event stream parser; see sse.h. Pure; one owner at a time, any thread; lat_sse_free frees what it keeps.
+ *
+ * The state between two pieces is: a part of a line (`line`), and the fields of an event that has begun. While
+ * a piece is worked on, fields are views into it; before it is given back they are copied (`keep`). */
 #include "messages/sse.h"
 
 #include <string.h>
 
-enum { PAST_START = 4 };
+enum { BOM_BYTES = 3 };
+static const char BOM[BOM_BYTES] = "\xef\xbb\xbf";
+static const char DEFAULT_NAME[] = "message";
 
-void lat_sse_init(lat_sse *p, lat_sse_event_fn on_event, void *ctx, size_t max_event_bytes)
+void lat_sse_init(lat_sse *sse, size_t max_bytes)
 {
-	*p = (lat_sse){
-		.on_event = on_event,
-		.ctx = ctx,
-		.max_event_bytes = max_event_bytes ? max_event_bytes : LAT_SSE_DEFAULT_EVENT_BYTES,
-	};
+	*sse = (lat_sse){.retry_ms = -1, .max_bytes = max_bytes ? max_bytes : LAT_SSE_DEFAULT_BYTES};
 }
 
-void lat_sse_free(lat_sse *p)
+void lat_sse_free(lat_sse *sse)
 {
-	lat_buf_free(&p->line);
-	lat_buf_free(&p->data);
-	lat_buf_free(&p->type);
+	lat_buf_free(&sse->line);
+	lat_buf_free(&sse->name);
+	lat_buf_free(&sse->data);
+	lat_buf_free(&sse->id);
 }
 
-static lat_status too_long(const lat_sse *p, lat_error *err)
+static lat_status too_long(const lat_sse *sse, lat_error *err)
 {
-	return lat_fail(err, LAT_E_LIMIT, "a server-sent event is longer than %zu bytes", p->max_event_bytes);
+	return lat_fail(err, LAT_E_LIMIT, "an event of the stream is longer than %zu bytes", sse->max_bytes);
 }
 
-/* A blank line: the event is whole. Without data there is none (the standard, "dispatch the event"). */
-static lat_status dispatch(lat_sse *p, const char *only_line, size_t only_len, lat_error *err)
+/* ---- lines ---- */
+
+#define EACH_BYTE(c) (0x0101010101010101u * (uint64_t)(unsigned char)(c))
+
+/* The first CR or LF at or behind p, or end; eight bytes at a time. One pass for both, so that a stream of bare
+ * CRs doesn't cost a search for LFs at each line. */
+static const char *line_end(const char *p, const char *end)
 {
-	const char *data = only_line;
-	size_t len = only_len;
-	if (!only_line) {
-		if (p->data.len == 0) {
-			lat_buf_clear(&p->type);
-			return LAT_OK;
+	while (end - p >= 8) {
+		uint64_t w;
+		memcpy(&w, p, 8);
+		uint64_t lf = w ^ EACH_BYTE('\n'), cr = w ^ EACH_BYTE('\r');
+		uint64_t marks = ((lf - EACH_BYTE(1)) & ~lf) | ((cr - EACH_BYTE(1)) & ~cr);
+		if (marks & EACH_BYTE(0x80))
+			break;
+		p += 8;
+	}
+	while (p < end && *p != '\n' && *p != '\r')
+		p++;
+	return p;
+}
+
+/* Swallows a byte order mark at the start of the stream; a part of one that turns out to be none is text. */
+static void skip_bom(lat_sse *sse, lat_span *bytes)
+{
+	while (bytes->len > 0 && sse->bom < BOM_BYTES) {
+		if (*bytes->s != BOM[sse->bom]) {
+			lat_buf_append(&sse->line, BOM, sse->bom);
+			sse->bom = BOM_BYTES;
+			return;
 		}
-		data = p->data.data;
-		len = p->data.len - 1; /* without the last line feed */
+		sse->bom++;
+		bytes->s++;
+		bytes->len--;
 	}
-	const char *type = p->type.len ? p->type.data : "message";
-	size_t type_len = p->type.len ? p->type.len : strlen("message");
-	lat_status status = p->on_event(p->ctx, type, type_len, data, len, err);
-	lat_buf_clear(&p->data);
-	lat_buf_clear(&p->type);
-	return status;
 }
 
-static bool field_is(const char *line, size_t name_len, const char *name)
+/* Takes one whole line, without its end. *kept: it is in sse->line, to be cleared when it has been read. */
+static bool take_line(lat_sse *sse, lat_span *bytes, lat_span *line, bool *kept)
 {
-	return name_len == strlen(name) && memcmp(line, name, name_len) == 0;
-}
-
-/* Where the value of a field begins: behind the colon and one space. */
-static size_t value_start(const char *line, size_t len, size_t name_len)
-{
-	size_t at = name_len < len ? name_len + 1 : len;
-	return at < len && line[at] == ' ' ? at + 1 : at;
-}
-
-static lat_status take_line(lat_sse *p, const char *line, size_t len, lat_error *err)
-{
-	if (len == 0)
-		return dispatch(p, NULL, 0, err);
-	const char *colon = memchr(line, ':', len);
-	size_t name_len = colon ? (size_t)(colon - line) : len;
-	size_t from = value_start(line, len, name_len);
-	if (field_is(line, name_len, "data")) {
-		if (p->data.len + (len - from) > p->max_event_bytes)
-			return too_long(p, err);
-		lat_buf_append(&p->data, line + from, len - from);
-		lat_buf_byte(&p->data, '\n');
-	} else if (field_is(line, name_len, "event")) {
-		lat_buf_clear(&p->type);
-		lat_buf_append(&p->type, line + from, len - from);
-	} /* id and retry serve reconnection, which a model's reply has not; comments and unknown fields say nothing */
-	return lat_buf_ok(&p->data) && lat_buf_ok(&p->type) ? LAT_OK : lat_fail_nomem(err);
-}
-
-/* The end of the line that begins at `from`; n when it isn't there. */
-static size_t line_end(const char *bytes, size_t n, size_t from)
-{
-	const char *lf = memchr(bytes + from, '\n', n - from);
-	size_t end = lf ? (size_t)(lf - bytes) : n;
-	const char *cr = memchr(bytes + from, '\r', end - from);
-	return cr ? (size_t)(cr - bytes) : end;
-}
-
-/* A whole event in sight, "data: …" and a blank line behind it: handed on in place. Returns the bytes taken. */
-static size_t whole_event(lat_sse *p, const char *bytes, size_t n, size_t from, size_t end,
-                          lat_status *status, lat_error *err)
-{
-	enum { PREFIX = 5 };
-	if (p->data.len || end + 1 >= n || bytes[end] != '\n' || bytes[end + 1] != '\n')
-		return 0;
-	if (end - from < PREFIX || memcmp(bytes + from, "data:", PREFIX) != 0 || end - from > p->max_event_bytes)
-		return 0;
-	size_t value = value_start(bytes + from, end - from, PREFIX - 1);
-	*status = dispatch(p, bytes + from + value, end - from - value, err);
-	return end + 2 - from;
-}
-
-/* Passes over a byte order mark at the very start, however it is cut. */
-static size_t skip_bom(lat_sse *p, const char *bytes, size_t n)
-{
-	static const char BOM[] = "\xEF\xBB\xBF";
-	size_t i = 0;
-	while (i < n && p->at_bom < PAST_START - 1 && bytes[i] == BOM[p->at_bom]) {
-		i++;
-		p->at_bom++;
+	if (sse->skip_lf && bytes->len > 0) {
+		sse->skip_lf = false;
+		if (*bytes->s == '\n') {
+			bytes->s++;
+			bytes->len--;
+		}
 	}
-	if (i < n || p->at_bom == PAST_START - 1) {
-		if (p->at_bom < PAST_START - 1) /* it was none: its bytes belong to the first line */
-			lat_buf_append(&p->line, BOM, p->at_bom);
-		p->at_bom = PAST_START;
+	const char *end = bytes->s + bytes->len, *stop = line_end(bytes->s, end);
+	*line = lat_span_of(bytes->s, (size_t)(stop - bytes->s));
+	*kept = sse->line.len > 0 || stop == end;
+	if (*kept) {
+		lat_buf_append(&sse->line, line->s, line->len);
+		*line = lat_span_of(sse->line.data, sse->line.len);
 	}
-	return i;
+	if (stop == end) {
+		*bytes = lat_span_of(end, 0);
+		return false;
+	}
+	sse->skip_lf = *stop == '\r';
+	*bytes = lat_span_of(stop + 1, (size_t)(end - stop - 1));
+	return true;
 }
 
-/* A line whose start came before: put together in p->line. */
-static lat_status joined_line(lat_sse *p, const char *bytes, size_t n, lat_error *err)
+/* ---- fields ---- */
+
+static void keep(lat_buf *into, lat_span *at, bool *kept)
 {
-	lat_buf_append(&p->line, bytes, n);
-	if (!lat_buf_ok(&p->line))
+	if (at->s && !*kept) {
+		lat_buf_clear(into);
+		lat_buf_append(into, at->s, at->len);
+		*kept = true;
+	}
+}
+
+/* A field's value: a view when its line is one. */
+static void set_field(lat_buf *into, lat_span *at, bool *kept, lat_span value, bool value_passes)
+{
+	*at = value;
+	*kept = false;
+	if (value_passes)
+		keep(into, at, kept);
+}
+
+static void add_data(lat_sse *sse, lat_span value, bool value_passes)
+{
+	if (!sse->data_at.s) {
+		set_field(&sse->data, &sse->data_at, &sse->data_kept, value, value_passes);
+		return;
+	}
+	keep(&sse->data, &sse->data_at, &sse->data_kept);
+	lat_buf_byte(&sse->data, '\n');
+	lat_buf_append(&sse->data, value.s, value.len);
+}
+
+static void set_id(lat_sse *sse, lat_span value)
+{
+	if (value.len > 0 && memchr(value.s, '\0', value.len))
+		return;
+	lat_buf_clear(&sse->id);
+	lat_buf_append(&sse->id, value.s, value.len);
+}
+
+static void set_retry(lat_sse *sse, lat_span value)
+{
+	int64_t ms = 0;
+	for (size_t i = 0; i < value.len; i++) {
+		if (value.s[i] < '0' || value.s[i] > '9')
+			return;
+		if (ms < INT64_MAX / 20)
+			ms = ms * 10 + (value.s[i] - '0');
+	}
+	if (value.len > 0)
+		sse->retry_ms = ms;
+}
+
+static void take_field(lat_sse *sse, lat_span line, bool passes)
+{
+	const char *colon = memchr(line.s, ':', line.len);
+	lat_span field = {line.s, colon ? (size_t)(colon - line.s) : line.len};
+	lat_span value = {line.s + line.len, 0};
+	if (colon) {
+		const char *from = colon + 1, *end = line.s + line.len;
+		from += from < end && *from == ' ';
+		value = lat_span_of(from, (size_t)(end - from));
+	}
+	if (lat_span_is(field, "data"))
+		add_data(sse, value, passes);
+	else if (lat_span_is(field, "event"))
+		set_field(&sse->name, &sse->name_at, &sse->name_kept, value, passes);
+	else if (lat_span_is(field, "id"))
+		set_id(sse, value);
+	else if (lat_span_is(field, "retry"))
+		set_retry(sse, value);
+}
+
+/* ---- events ---- */
+
+static lat_status check(const lat_sse *sse, size_t line_len, lat_error *err)
+{
+	size_t data = sse->data_kept ? sse->data.len : sse->data_at.len;
+	if (line_len > sse->max_bytes || data > sse->max_bytes)
+		return too_long(sse, err);
+	if (!lat_buf_ok(&sse->line) || !lat_buf_ok(&sse->name) || !lat_buf_ok(&sse->data) ||
+	    !lat_buf_ok(&sse->id))
 		return lat_fail_nomem(err);
-	if (p->line.len > p->max_event_bytes)
-		return too_long(p, err);
 	return LAT_OK;
 }
 
-lat_status lat_sse_feed(lat_sse *p, const char *bytes, size_t n, lat_error *err)
+static void forget_event(lat_sse *sse)
 {
-	size_t at = p->at_bom == PAST_START ? 0 : skip_bom(p, bytes, n);
-	lat_status status = LAT_OK;
-	while (at < n && status == LAT_OK) {
-		if (p->skip_lf && bytes[at] == '\n')
-			at++;
-		p->skip_lf = false;
-		if (at == n)
-			break;
-		size_t end = line_end(bytes, n, at);
-		if (p->line.len == 0 && end < n) {
-			size_t taken = whole_event(p, bytes, n, at, end, &status, err);
-			if (taken) {
-				at += taken;
-				continue;
-			}
-			status = take_line(p, bytes + at, end - at, err);
-		} else {
-			status = joined_line(p, bytes + at, end - at, err);
-			if (status == LAT_OK && end < n) {
-				status = take_line(p, p->line.data, p->line.len, err);
-				lat_buf_clear(&p->line);
-			}
-		}
-		if (end < n)
-			p->skip_lf = bytes[end] == '\r';
-		at = end < n ? end + 1 : n;
+	sse->name_at = sse->data_at = lat_span_of(NULL, 0);
+	sse->name_kept = sse->data_kept = false;
+	sse->delivered = false;
+}
+
+/* An empty line ends the event. One without a data line is none (9.2.6, "dispatch the event"). */
+static bool deliver(lat_sse *sse, lat_sse_event *event)
+{
+	if (!sse->data_at.s) {
+		forget_event(sse);
+		return false;
 	}
-	return status;
+	event->data = sse->data_kept ? lat_span_of(sse->data.data, sse->data.len) : sse->data_at;
+	event->name = sse->name_kept ? lat_span_of(sse->name.data, sse->name.len) : sse->name_at;
+	if (event->name.len == 0)
+		event->name = lat_span_of(DEFAULT_NAME, sizeof DEFAULT_NAME - 1);
+	event->id = lat_span_of(sse->id.len > 0 ? sse->id.data : "", sse->id.len);
+	if (!event->data.s) /* kept, but empty */
+		event->data = lat_span_of("", 0);
+	sse->delivered = true;
+	return true;
+}
+
+lat_status lat_sse_next(lat_sse *sse, lat_span *bytes, lat_sse_event *event, bool *found, lat_error *err)
+{
+	*found = false;
+	if (sse->delivered)
+		forget_event(sse);
+	skip_bom(sse, bytes);
+	while (bytes->len > 0 && !*found) {
+		lat_span line;
+		bool kept;
+		bool whole = take_line(sse, bytes, &line, &kept);
+		lat_status status = check(sse, line.len, err);
+		if (status != LAT_OK)
+			return status;
+		if (!whole)
+			break;
+		if (line.len == 0)
+			*found = deliver(sse, event);
+		else if (line.s[0] != ':')
+			take_field(sse, line, kept);
+		if (kept)
+			lat_buf_clear(&sse->line);
+		status = check(sse, 0, err);
+		if (status != LAT_OK)
+			return status;
+	}
+	if (!*found) {
+		keep(&sse->name, &sse->name_at, &sse->name_kept);
+		keep(&sse->data, &sse->data_at, &sse->data_kept);
+	}
+	return check(sse, 0, err);
 }
