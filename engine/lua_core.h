@@ -26,6 +26,7 @@ void lat_lua_open_trace(lua_State *L);
 void lat_lua_open_http(lua_State *L);
 void lat_lua_open_messages(lua_State *L);
 void lat_lua_open_sigint(lua_State *L);
+void lat_lua_open_workspace(lua_State *L);
 void lat_lua_open_random(lua_State *L);
 
 /* ---- shared by bindings (lua_value.c) ---- */
