@@ -172,6 +172,28 @@ describe("an agent", function()
 		assert.equal("two", agent:prompt("second").result)
 	end)
 
+	it("forgets a prompt that the service refuses, so that the next one is not refused with it", function()
+		local own <close> = server.start(function(request)
+			if request.raw:find("poison", 1, true) then
+				return server.status(400)
+			end
+			return "fine"
+		end)
+		local agent = agent_on(own)
+		assert.equal("fine", agent:prompt("hello").result)
+		assert.equal("error_api", agent:prompt("poison").subtype)
+		assert.equal(2, #agent.messages)
+		assert.equal("fine", agent:prompt("hello again").result)
+	end)
+
+	it("keeps nothing of a query that was never begun", function()
+		local agent = lattice.create_bare_agent { api_key = "k-1234567" }
+		do
+			local _ <close> = agent:query "never"
+		end
+		assert.equal(0, #agent.messages)
+	end)
+
 	it("ends a query as interrupted when the loop is left, and keeps the history valid", function()
 		local own <close> = server.start [[return { replies = {
 			message { tool_use("echo", { text = "a" }, "toolu_1"), tool_use("echo", { text = "b" }, "toolu_2") }, text "fine" } }]]

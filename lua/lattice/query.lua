@@ -179,6 +179,17 @@ local function finished(self)
 	return ending
 end
 
+-- A prompt that the service refuses as such would be refused again with each later request: it goes out of the
+-- history again. (Not where it was joined to a message that was there before.)
+local REFUSED = { [400] = true, [413] = true, [422] = true }
+
+local function take_back_prompt(self, problem)
+	local before = self.messages_before
+	if self.num_turns == 1 and REFUSED[problem.status] and self.history:count() == before + 1 then
+		self.history:truncate(before)
+	end
+end
+
 -- The server paused a long turn of its own tools; the same history goes back to go on.
 local PAUSED = "pause_turn"
 
@@ -191,6 +202,7 @@ local function loop(self)
 		end
 		local message, problem = ask_model(self)
 		if not message then
+			take_back_prompt(self, problem)
 			return failed(self, problem)
 		end
 		self.stop_reason = message:stop_reason()
@@ -255,7 +267,9 @@ local function trace_error(self)
 end
 
 local function body(self)
+	self.started = true
 	self.history:close_calls "The run ended before this call did."
+	self.messages_before = self.history:count()
 	self.history:add_user(self.prompt_json)
 	self:trace("query_start", { model = self.settings.model })
 	if not self.discard then
@@ -336,6 +350,8 @@ end
 function query_class:close()
 	if self.finished then
 		return
+	elseif not self.started then
+		return self:discard_now()
 	end
 	if coroutine.status(self.co) ~= "suspended" then
 		return self:interrupt()
