@@ -22,7 +22,7 @@ suite() { # name, command…
 # A sanitizer's report in any process of a run (the model server's too) is a failure, whatever the exit status.
 reports_in() { # folder
 	local found
-	found=$(find "$1" -name 'report.*' -size +0)
+	found=$(find "$1" -maxdepth 1 -name 'report.*' -size +0)
 	[ -z "$found" ] || { cat $found; return 1; }
 }
 
