@@ -13,7 +13,8 @@ pkg = $(shell $(PKG_CONFIG) $(1) 2>/dev/null)
 
 WARN := -Wall -Wextra -Wpedantic -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Werror
 HARDEN := -fstack-protector-strong -D_FORTIFY_SOURCE=2 -fstack-clash-protection
-LINK_HARDEN := -Wl,-z,relro,-z,now,-z,noexecstack -Wl,--as-needed
+# nodelete: a closing Lua state must not unload code that other threads' or OpenSSL's exit handlers still need.
+LINK_HARDEN := -Wl,-z,relro,-z,now,-z,noexecstack,-z,nodelete -Wl,--as-needed
 OPT ?= -O2
 CPPFLAGS += -D_GNU_SOURCE -Iengine $(call pkg,--cflags lua5.4 $(CORE_PKGS))
 CFLAGS += -std=c11 $(OPT) -g -fPIC -fvisibility=hidden -pthread $(WARN) $(if $(SANITIZE),,$(HARDEN)) $(SANITIZE)
