@@ -69,8 +69,8 @@ $(BUILD)/%.o: %.c Makefile | $(BUILD)/.tools
 
 # cJSON is what the tests of JSON compare with; the engine has no use for it.
 $(BUILD)/spec/c/json_oracle_test $(BUILD)/spec/fuzz/fuzz_json: TEST_LIBS = $(call pkg,--libs libcjson)
-$(BUILD)/spec/c/lua_json_alloc_test: $(BUILD)/engine/lua_to_value.o
-$(BUILD)/spec/c/lua_json_alloc_test: TEST_LIBS = $(BUILD)/engine/lua_to_value.o $(LIB) $(call pkg,--libs lua5.4)
+$(BUILD)/spec/c/lua_json_alloc_test $(BUILD)/spec/c/lua_schema_alloc_test: $(BUILD)/engine/lua_to_value.o
+$(BUILD)/spec/c/lua_json_alloc_test $(BUILD)/spec/c/lua_schema_alloc_test: TEST_LIBS = $(BUILD)/engine/lua_to_value.o $(LIB) $(call pkg,--libs lua5.4)
 
 $(BUILD)/spec/c/%_test: spec/c/%_test.c $(LIB)
 	@mkdir -p $(@D)

@@ -14,6 +14,8 @@
 #include <string.h>
 #include <time.h>
 
+enum { MOST_DYNAMIC_NAMES = 64 }; /* each is looked for among all anchors */
+
 /* ---- what keyword readers use ---- */
 
 lat_status lat_compile_nomem(const lat_node_builder *b)
@@ -119,6 +121,9 @@ lat_status lat_compile_name(lat_compiler *c, lat_text name, uint32_t *number)
 	for (*number = 0; *number < c->name_count; ++*number)
 		if (c->names[*number].len == name.len && memcmp(c->names[*number].s, name.s, name.len) == 0)
 			return LAT_OK;
+	if (c->name_count == MOST_DYNAMIC_NAMES)
+		return lat_fail(c->g.err, LAT_E_LIMIT, "more than %d names that a $dynamicRef looks for",
+		                MOST_DYNAMIC_NAMES);
 	lat_text *all = lat_array_grow(&c->g.arena, c->names, sizeof *all, c->name_count, &c->name_cap);
 	if (!all)
 		return lat_fail_nomem(c->g.err);

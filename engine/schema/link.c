@@ -4,6 +4,7 @@
 #include "schema/compile.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Edges by what they lead to: those to node n are from[start[n]] … from[start[n + 1] - 1]. */
@@ -31,7 +32,7 @@ static bool reverse(lat_compiler *c, reverse_edges *r)
 /* A node on a loop: from `node`, every step along what wasn't peeled off stays unpeeled and so must come round. */
 static uint32_t walk_to_loop(const lat_compiler *c, const uint32_t *open, uint32_t node)
 {
-	enum { STEPS = 1000 };
+	enum { STEPS = 64 };
 	for (unsigned steps = 0; steps < STEPS; steps++) {
 		for (uint32_t i = 0; i < c->edge_count; i++) {
 			const lat_edge *e = &c->edges[i];
@@ -198,6 +199,15 @@ static void set_integer_bounds(lat_number_rules *n)
 
 /* ---- the program's final place ---- */
 
+static int compare_anchors(const void *a, const void *b)
+{
+	const lat_dynamic_anchor *x = a, *y = b;
+	if (x->name != y->name)
+		return x->name < y->name ? -1 : 1;
+	return (x->resource > y->resource) - (x->resource < y->resource);
+}
+
+/* Sorted, so that one is found by name and resource in few steps. */
 static lat_status lay_anchors(lat_compiler *c)
 {
 	lat_schema *s = c->schema;
@@ -211,6 +221,8 @@ static lat_status lay_anchors(lat_compiler *c)
 			if (c->names[n].len == a->name.len && memcmp(c->names[n].s, a->name.s, a->name.len) == 0)
 				all[s->anchor_count++] = (lat_dynamic_anchor){n, a->resource, node};
 	}
+	if (s->anchor_count)
+		qsort(all, s->anchor_count, sizeof *all, compare_anchors);
 	s->anchors = all;
 	return LAT_OK;
 }

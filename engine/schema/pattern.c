@@ -15,7 +15,8 @@
 
 enum {
 	OPTIONS = PCRE2_UTF | PCRE2_DOLLAR_ENDONLY | PCRE2_ALLOW_EMPTY_CLASS | PCRE2_MATCH_UNSET_BACKREF |
-	          PCRE2_NEVER_BACKSLASH_C
+	          PCRE2_NEVER_BACKSLASH_C,
+	REMEMBERED = 64 /* so many of the newest patterns are compared with a new one */
 };
 
 struct lat_pattern {
@@ -114,7 +115,8 @@ static lat_status refuse(int why, lat_error *err)
 
 static lat_pattern *find(const lat_patterns *p, const char *source, size_t len)
 {
-	for (lat_pattern *at = p->newest; at; at = at->older)
+	unsigned seen = 0;
+	for (lat_pattern *at = p->newest; at && seen < REMEMBERED; at = at->older, seen++)
 		if (at->len == len && memcmp(at->source, source, len) == 0)
 			return at;
 	return NULL;

@@ -191,6 +191,8 @@ static lat_status add_anchor(lat_registry *g, uint32_t location, const char *key
 	lat_map_slot *slot = all ? map_put(g, &g->by_anchor, name->u.s, name->len, at->resource, &fresh) : NULL;
 	if (!slot)
 		return lat_fail_nomem(g->err);
+	if (!fresh && g->anchors[slot->value].location != location)
+		return lat_registry_fail(g, location, keyword, "this name stands twice in one resource");
 	g->anchors = all;
 	if (fresh || dynamic) /* one name for both: the dynamic one tells more */
 		slot->value = g->anchor_count;

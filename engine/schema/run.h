@@ -23,6 +23,7 @@ typedef struct lat_scope lat_scope;
 struct lat_scope {
 	const lat_scope *outer;
 	uint32_t resource;
+	uint32_t length; /* links from here outwards */
 };
 
 /* Which members or items of one value have been evaluated: a bitmap in lat_run's word stack. */
@@ -62,9 +63,9 @@ bool lat_run_insns(lat_run *r, const lat_node *n, lat_value *v, const lat_place 
 bool lat_run_string(lat_run *r, const lat_string_rules *s, const lat_value *v, const lat_place *at);
 bool lat_run_number(lat_run *r, const lat_number_rules *n, const lat_value *v, const lat_place *at);
 
-uint32_t lat_run_dynamic_target(const lat_run *r, const lat_insn *insn, const lat_scope *scope);
+uint32_t lat_run_dynamic_target(lat_run *r, const lat_insn *insn, const lat_scope *scope);
 /* *own is the scope link to use when the node's resource isn't in scope yet. */
-const lat_scope *lat_run_enter(const lat_run *r, const lat_node *n, const lat_scope *scope, lat_scope *own);
+const lat_scope *lat_run_enter(lat_run *r, const lat_node *n, const lat_scope *scope, lat_scope *own);
 
 /* Fills in defaults below v, which the node accepts. False only when stopped. */
 bool lat_run_fill(lat_run *r, uint32_t node, lat_value *v, const lat_scope *scope);

@@ -9,6 +9,8 @@
 
 #include <string.h>
 
+enum { LINKS_PER_STEP = 16 };
+
 static const uint8_t TYPE_BITS[] = {LAT_T_NULL,   LAT_T_BOOLEAN, LAT_T_BOOLEAN, LAT_T_INTEGER | LAT_T_NUMBER,
                                     LAT_T_NUMBER, LAT_T_STRING,  LAT_T_ARRAY,   LAT_T_OBJECT};
 
@@ -74,24 +76,53 @@ void lat_track_merge(lat_run *r, lat_track *into, const lat_track *from)
 
 /* ---- scope ---- */
 
-const lat_scope *lat_run_enter(const lat_run *r, const lat_node *n, const lat_scope *scope, lat_scope *own)
+/* Looking through a long scope costs steps too. */
+static void pay_for_scope(lat_run *r, uint32_t links)
 {
+	uint32_t price = links / LINKS_PER_STEP;
+	r->steps -= r->steps < price ? r->steps : price;
+}
+
+const lat_scope *lat_run_enter(lat_run *r, const lat_node *n, const lat_scope *scope, lat_scope *own)
+{
+	uint32_t links = 0;
 	if (!r->schema->has_dynamic)
 		return scope;
-	for (const lat_scope *s = scope; s; s = s->outer)
+	for (const lat_scope *s = scope; s; s = s->outer, links++)
 		if (s->resource == n->resource)
-			return scope;
-	*own = (lat_scope){scope, n->resource};
+			break;
+	pay_for_scope(r, links);
+	if (scope && links < scope->length)
+		return scope;
+	*own = (lat_scope){scope, n->resource, links + 1};
 	return own;
 }
 
-uint32_t lat_run_dynamic_target(const lat_run *r, const lat_insn *insn, const lat_scope *scope)
+static const lat_dynamic_anchor *find_anchor(const lat_schema *s, uint32_t name, uint32_t resource)
+{
+	uint32_t low = 0, high = s->anchor_count;
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+		const lat_dynamic_anchor *a = &s->anchors[middle];
+		if (a->name == name && a->resource == resource)
+			return a;
+		if (a->name < name || (a->name == name && a->resource < resource))
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return NULL;
+}
+
+uint32_t lat_run_dynamic_target(lat_run *r, const lat_insn *insn, const lat_scope *scope)
 {
 	uint32_t target = insn->a;
-	for (const lat_scope *s = scope; s; s = s->outer)
-		for (uint32_t i = 0; i < r->schema->anchor_count; i++)
-			if (r->schema->anchors[i].resource == s->resource && r->schema->anchors[i].name == insn->b)
-				target = r->schema->anchors[i].node;
+	pay_for_scope(r, scope ? scope->length : 0);
+	for (const lat_scope *s = scope; s; s = s->outer) {
+		const lat_dynamic_anchor *a = find_anchor(r->schema, insn->b, s->resource);
+		if (a)
+			target = a->node;
+	}
 	return target;
 }
 

@@ -138,6 +138,9 @@ static void bad_schemas_are_refused_with_their_place(void)
 	CHECK(refuses("{\"$ref\":\"http://elsewhere.example/s\"}", "/$ref", "nothing is fetched"));
 	CHECK(refuses("{\"$ref\":\"#/$defs/a\"}", "/$ref", "leads to no schema"));
 	CHECK(refuses("{\"$id\":\"#x\"}", "/$id", "use $anchor"));
+	CHECK(refuses("{\"allOf\":[{\"$anchor\":\"a\"},{\"$dynamicAnchor\":\"a\"}]}", "/allOf/1/$dynamicAnchor",
+	              "twice"));
+	CHECK(accepts("{\"$anchor\":\"a\",\"$dynamicAnchor\":\"a\"}", "1"));
 	CHECK(refuses("{\"unevaluatedItems\":1}", "/unevaluatedItems", "expected a schema"));
 }
 
