@@ -75,6 +75,8 @@ lat_property *lat_object_find(const lat_object_rules *o, uint64_t seed, const la
 /* The answer of a pattern; a limit that was passed is an error of its own, told in either mode. */
 bool lat_run_match(lat_run *r, const lat_pattern *p, const lat_value *s, const lat_place *at);
 
+/* When the steps have run out: more for a large instance, once; else false. */
+bool lat_run_more_steps(lat_run *r, const lat_place *at);
 bool lat_run_nomem(lat_run *r);                                           /* false */
 bool lat_run_limit(lat_run *r, const lat_place *at, const char *message); /* false; tells it in any mode */
 
