@@ -14,6 +14,7 @@ int luaopen_lattice_core(lua_State *L)
 	lat_lua_open_trace(L);
 	lat_lua_open_http(L);
 	lat_lua_open_messages(L);
+	lat_lua_open_exchange(L);
 	lat_lua_open_sigint(L);
 	lat_lua_open_workspace(L);
 	lat_lua_open_random(L);

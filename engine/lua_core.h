@@ -25,6 +25,7 @@ void lat_lua_open_worker(lua_State *L);
 void lat_lua_open_trace(lua_State *L);
 void lat_lua_open_http(lua_State *L);
 void lat_lua_open_messages(lua_State *L);
+void lat_lua_open_exchange(lua_State *L);
 void lat_lua_open_sigint(lua_State *L);
 void lat_lua_open_workspace(lua_State *L);
 void lat_lua_open_random(lua_State *L);

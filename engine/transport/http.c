@@ -32,7 +32,7 @@ struct lat_http {
 	int status; /* of the head that is coming or came */
 	size_t received, max_reply;
 	unsigned max_redirects, redirects;
-	bool got_bytes, head_done, redirecting, paused, done;
+	bool got_bytes, head_done, redirecting, paused, out_of_time, done;
 	lat_error why; /* why a callback stopped it */
 };
 
@@ -124,7 +124,8 @@ static void fail_late(lat_http *http, int64_t now)
 {
 	char where[300];
 	place(http, where, sizeof where);
-	if (http->timeout_ns && now >= http->start_ns + http->timeout_ns)
+	http->out_of_time = http->timeout_ns && now >= http->start_ns + http->timeout_ns;
+	if (http->out_of_time)
 		lat_fail(&http->why, LAT_E_TIMEOUT, "no complete reply from %s within %lld ms", where,
 		         (long long)(http->timeout_ns / NS_PER_MS));
 	else if (is_connecting(http))
@@ -432,6 +433,11 @@ void lat_http_resume(lat_http *http)
 	http->activity_ns = lat_now_ns();
 	arm(http, NULL);
 	curl_easy_pause(http->handle->curl, CURLPAUSE_CONT);
+}
+
+bool lat_http_out_of_time(const lat_http *http)
+{
+	return http->out_of_time;
 }
 
 bool lat_http_got_bytes(const lat_http *http)

@@ -69,7 +69,8 @@ void lat_http_free(lat_http *http);
  * can be used again: for a reader who has what he wants before the reply has formally ended. */
 void lat_http_linger(lat_http *http);
 
-void lat_http_resume(lat_http *http);          /* after LAT_HTTP_PAUSE; not inside a sink's function */
-bool lat_http_got_bytes(const lat_http *http); /* some of a reply came: the server has seen the request */
+void lat_http_resume(lat_http *http);            /* after LAT_HTTP_PAUSE; not inside a sink's function */
+bool lat_http_out_of_time(const lat_http *http); /* failed since timeout_ns was over */
+bool lat_http_got_bytes(const lat_http *http);   /* some of a reply came: the server has seen the request */
 
 #endif
