@@ -152,7 +152,7 @@ end
 ---@return string?
 function options.closest(name, known)
 	local plain = name:gsub("[_-]", ""):lower()
-	local best, best_distance = nil, math.max(1, #plain // 3)
+	local best, best_distance = nil, #plain <= 4 and 1 or math.max(2, #plain // 4)
 	for candidate in pairs(known) do
 		local d = distance(plain, (candidate:gsub("[_-]", ""):lower()))
 		if d < best_distance or d == best_distance and (not best or candidate < best) then
