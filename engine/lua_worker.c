@@ -189,6 +189,7 @@ static lat_worker_call *new_call(const worker_box *worker, lat_threads *threads,
 		return NULL;
 	lat_job_init(&call->job, threads, loop, lat_worker_run, lat_worker_drop);
 	atomic_fetch_add(&worker->def->holds, 1);
+	call->job.interruptible = true;
 	call->def = worker->def;
 	call->outcome = LAT_WORKER_ABORT; /* until it has run */
 	return call;

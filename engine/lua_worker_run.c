@@ -2,140 +2,36 @@
  *
  * The state belongs to its thread (lat_thread_slot.local) and is closed there, at the thread's end or when it was
  * broken: by a stop in the middle or for lack of memory. It keeps the functions of the definitions that it ran,
- * and holds these definitions.
- *
- * A running handler is stopped by a count hook, which every coroutine of the state inherits. Once it has begun to
- * stop, it raises again at each instruction that a pcall lets run. */
-#include "lua_worker.h"
+ * and holds these definitions. How a handler is stopped: lua_worker_stop.c. */
+#include "lua_worker_state.h"
 
 #include <lauxlib.h>
 #include <lualib.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "lua_core.h"
 #include "lua_parcel.h"
 
-enum { NS_PER_MS = 1000000, LOOK_EVERY = 10000 /* instructions */ };
+enum { NS_PER_MS = 1000000 };
 
-typedef struct {
-	lat_worker_def *def;
-	int function; /* its reference in the registry */
-} loaded_def;
-
-typedef struct {
-	lua_State *L; /* NULL: none now */
-	loaded_def *loaded;
-	size_t n_loaded, loaded_cap;
-	lat_worker_call *call;   /* while a handler runs */
-	int64_t due_ns;          /* INT64_MAX: no time limit */
-	lat_worker_outcome stop; /* LAT_WORKER_OK: not stopped */
-} worker_state;
-
-static worker_state *state_of(lua_State *L) /* also of its coroutines: they inherit the extra space */
+static lat_worker_state *state_of(lua_State *L)
 {
-	return *(worker_state **)lua_getextraspace(L);
-}
-
-/* ---- stopping ---- */
-
-static lat_worker_outcome why_stop(const worker_state *w)
-{
-	const lat_worker_call *call = w->call;
-	if (atomic_load_explicit(&call->job.cancelled, memory_order_relaxed))
-		return LAT_WORKER_ABORT;
-	bool signalled = call->signal && lat_flag_is_set(call->signal);
-	if (!signalled && w->due_ns == INT64_MAX)
-		return LAT_WORKER_OK;
-	int64_t now = lat_now_ns();
-	if (now >= w->due_ns)
-		return LAT_WORKER_TIMEOUT;
-	if (signalled && now - lat_flag_set_at_ns(call->signal) >= (int64_t)LAT_WORKER_GRACE_MS * NS_PER_MS)
-		return LAT_WORKER_ABORT;
-	return LAT_WORKER_OK;
-}
-
-static void push_stop_text(lua_State *L, const lat_worker_call *call, lat_worker_outcome stop)
-{
-	char text[64] = "aborted";
-	if (stop == LAT_WORKER_TIMEOUT)
-		snprintf(text, sizeof text, "timed out after %.14g ms", call->timeout_ms);
-	lua_pushstring(L, text);
-}
-
-static void look_for_stop(lua_State *L, lua_Debug *ar)
-{
-	(void)ar;
-	worker_state *w = state_of(L);
-	if (!w->call)
-		return;
-	if (w->stop == LAT_WORKER_OK)
-		w->stop = why_stop(w);
-	if (w->stop == LAT_WORKER_OK)
-		return;
-	lua_sethook(L, look_for_stop, LUA_MASKCOUNT, 1);
-	push_stop_text(L, w->call, w->stop);
-	lua_error(L);
+	return *(lat_worker_state **)lua_getextraspace(L);
 }
 
 /* ---- the state ---- */
-
-static int refuse_exit(lua_State *L)
-{
-	return luaL_error(L, "os.exit can't be called in a worker: return or raise instead");
-}
-
-/* The message handler of a script's xpcall, upvalue 1. An error that the hook raises would call it within the hook,
- * where no hook can stop it. */
-static int handle_unless_stopping(lua_State *L)
-{
-	if (state_of(L)->stop != LAT_WORKER_OK)
-		return 1;
-	lua_pushvalue(L, lua_upvalueindex(1));
-	lua_insert(L, 1);
-	lua_call(L, 1, 1);
-	return 1;
-}
-
-static int xpcall_end(lua_State *L, int status, lua_KContext context)
-{
-	(void)status;
-	(void)context;
-	return lua_gettop(L);
-}
-
-/* xpcall, upvalue 1, with its message handler wrapped up */
-static int stoppable_xpcall(lua_State *L)
-{
-	luaL_checkany(L, 2);
-	lua_pushvalue(L, 2);
-	lua_pushcclosure(L, handle_unless_stopping, 1);
-	lua_replace(L, 2);
-	lua_pushvalue(L, lua_upvalueindex(1));
-	lua_insert(L, 1);
-	lua_callk(L, lua_gettop(L) - 1, LUA_MULTRET, 0, xpcall_end);
-	return lua_gettop(L);
-}
 
 static int set_up(lua_State *L)
 {
 	luaL_openlibs(L);
 	luaL_requiref(L, "lattice.core", luaopen_lattice_core, 0);
-	lua_getglobal(L, "os");
-	lua_pushcfunction(L, refuse_exit);
-	lua_setfield(L, -2, "exit");
-	lua_getglobal(L, "debug"); /* the hook is the engine's */
-	lua_pushnil(L);
-	lua_setfield(L, -2, "sethook");
-	lua_getglobal(L, "xpcall");
-	lua_pushcclosure(L, stoppable_xpcall, 1);
-	lua_setglobal(L, "xpcall");
+	lat_worker_guard_library(L);
 	lua_settop(L, 0);
 	return 0;
 }
 
-static void close_state(worker_state *w)
+static void close_state(lat_worker_state *w)
 {
 	w->call = NULL;
 	if (w->L)
@@ -147,13 +43,12 @@ static void close_state(worker_state *w)
 	w->stop = LAT_WORKER_OK;
 }
 
-static bool open_state(worker_state *w)
+static bool open_state(lat_worker_state *w)
 {
 	w->L = luaL_newstate();
 	if (!w->L)
 		return false;
-	*(worker_state **)lua_getextraspace(w->L) = w;
-	lua_sethook(w->L, look_for_stop, LUA_MASKCOUNT, LOOK_EVERY);
+	lat_worker_adopt(w);
 	lua_pushcfunction(w->L, set_up);
 	if (lua_pcall(w->L, 0, 0, 0) == LUA_OK)
 		return true;
@@ -163,19 +58,21 @@ static bool open_state(worker_state *w)
 
 static void free_state(void *local)
 {
-	worker_state *w = local;
+	lat_worker_state *w = local;
 	close_state(w);
+	lat_worker_free_stops(w);
 	free(w->loaded);
 	free(w);
 }
 
-static worker_state *get_state(lat_thread_slot *thread)
+static lat_worker_state *get_state(lat_thread_slot *thread)
 {
-	worker_state *w = thread->local;
+	lat_worker_state *w = thread->local;
 	if (!w) {
 		w = calloc(1, sizeof *w);
 		if (!w)
 			return NULL;
+		lat_worker_init_stops(w);
 		thread->local = w;
 		thread->free_local = free_state;
 	}
@@ -184,11 +81,11 @@ static worker_state *get_state(lat_thread_slot *thread)
 
 /* ---- definitions ---- */
 
-static void forget_retired(worker_state *w)
+static void forget_retired(lat_worker_state *w)
 {
 	size_t kept = 0;
 	for (size_t i = 0; i < w->n_loaded; i++) {
-		loaded_def *l = &w->loaded[i];
+		lat_worker_loaded *l = &w->loaded[i];
 		if (atomic_load(&l->def->retired)) {
 			luaL_unref(w->L, LUA_REGISTRYINDEX, l->function);
 			lat_worker_def_free(l->def);
@@ -199,12 +96,12 @@ static void forget_retired(worker_state *w)
 	w->n_loaded = kept;
 }
 
-static void make_room(lua_State *L, worker_state *w)
+static void make_room(lua_State *L, lat_worker_state *w)
 {
 	if (w->n_loaded < w->loaded_cap)
 		return;
 	size_t cap = w->loaded_cap ? w->loaded_cap * 2 : 8;
-	loaded_def *loaded = realloc(w->loaded, cap * sizeof *loaded);
+	lat_worker_loaded *loaded = realloc(w->loaded, cap * sizeof *loaded);
 	if (!loaded)
 		luaL_error(L, "not enough memory");
 	w->loaded = loaded;
@@ -260,7 +157,7 @@ static void push_bytecode_handler(lua_State *L, const lat_worker_def *def)
 	lua_settop(L, function);
 }
 
-static void push_handler(lua_State *L, worker_state *w, lat_worker_def *def)
+static void push_handler(lua_State *L, lat_worker_state *w, lat_worker_def *def)
 {
 	for (size_t i = 0; i < w->n_loaded; i++) {
 		if (w->loaded[i].def == def) {
@@ -277,7 +174,7 @@ static void push_handler(lua_State *L, worker_state *w, lat_worker_def *def)
 		push_bytecode_handler(L, def);
 	lua_pushvalue(L, -1);
 	int function = luaL_ref(L, LUA_REGISTRYINDEX);
-	w->loaded[w->n_loaded++] = (loaded_def){.def = def, .function = function};
+	w->loaded[w->n_loaded++] = (lat_worker_loaded){.def = def, .function = function};
 	atomic_fetch_add(&def->holds, 1);
 }
 
@@ -285,7 +182,7 @@ static void push_handler(lua_State *L, worker_state *w, lat_worker_def *def)
 
 static int run_handler(lua_State *L)
 {
-	worker_state *w = state_of(L);
+	lat_worker_state *w = state_of(L);
 	lat_worker_call *call = w->call;
 	lua_settop(L, 1);
 	push_handler(L, w, call->def);
@@ -336,7 +233,7 @@ static bool try_to_pack(lua_State *L, lua_CFunction pack)
 }
 
 /* What was raised is on the stack, alone. A value that can't cross goes as its text. */
-static void take_error(worker_state *w, int status)
+static void take_error(lat_worker_state *w, int status)
 {
 	lat_worker_call *call = w->call;
 	/* Lua's buffers raise that text as a common error. */
@@ -352,14 +249,14 @@ static void take_error(worker_state *w, int status)
 void lat_worker_run(lat_job *job, lat_thread_slot *thread)
 {
 	lat_worker_call *call = (lat_worker_call *)job;
-	worker_state *w = get_state(thread);
+	lat_worker_state *w = get_state(thread);
 	call->outcome = w ? LAT_WORKER_OK : LAT_WORKER_MEMORY;
 	if (call->signal && lat_flag_is_set(call->signal))
 		call->outcome = LAT_WORKER_ABORT;
 	if (call->outcome != LAT_WORKER_OK)
 		return;
-	w->call = call;
 	w->due_ns = call->timeout_ms > 0 ? lat_now_ns() + (int64_t)(call->timeout_ms * NS_PER_MS) : INT64_MAX;
+	lat_worker_begin_stops(w, call);
 	lua_settop(w->L, 0);
 	lua_pushcfunction(w->L, note_traceback);
 	lua_pushcfunction(w->L, run_handler);
@@ -371,7 +268,7 @@ void lat_worker_run(lat_job *job, lat_thread_slot *thread)
 		call->outcome = w->stop;
 		lat_parcel_clear(&call->output);
 	}
-	w->call = NULL;
+	lat_worker_end_stops(w);
 	if (w->stop != LAT_WORKER_OK || call->outcome == LAT_WORKER_MEMORY)
 		close_state(w);
 	else

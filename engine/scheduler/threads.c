@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "scheduler/interrupt.h"
+
 typedef struct {
 	pthread_t thread;
 	lat_threads *pool;
@@ -142,13 +144,22 @@ static bool take_out(lat_threads *pool, lat_job *job)
 	return true;
 }
 
+/* The lock is held: the thread that runs the job can't end it meanwhile. */
+static void stop_running(lat_threads *pool, lat_job *job)
+{
+	atomic_store(&job->cancelled, true);
+	for (size_t i = 0; i < pool->n_threads; i++)
+		if (job->interruptible && pool->threads[i].running == job)
+			lat_interrupt_send(pool->threads[i].thread);
+}
+
 void lat_threads_close(lat_threads *pool)
 {
 	pthread_mutex_lock(&pool->lock);
 	pool->closing = true;
 	for (size_t i = 0; i < pool->n_threads; i++)
 		if (pool->threads[i].running)
-			atomic_store(&pool->threads[i].running->cancelled, true);
+			stop_running(pool, pool->threads[i].running);
 	pthread_mutex_unlock(&pool->lock);
 	lat_queue_close(&pool->queue); /* the threads empty it: with `closing` set, no job runs any more */
 	for (size_t i = 0; i < pool->n_threads; i++)
@@ -227,7 +238,7 @@ void lat_job_cancel(lat_job *job)
 {
 	lat_threads *pool = job->pool;
 	pthread_mutex_lock(&pool->lock);
-	atomic_store(&job->cancelled, true);
+	stop_running(pool, job);
 	bool taken_out = job->state == LAT_JOB_SUBMITTED && take_out(pool, job);
 	pthread_mutex_unlock(&pool->lock);
 	if (taken_out)
@@ -238,7 +249,7 @@ void lat_job_abandon(lat_job *job)
 {
 	lat_threads *pool = job->pool;
 	pthread_mutex_lock(&pool->lock);
-	atomic_store(&job->cancelled, true);
+	stop_running(pool, job);
 	bool running = job->state == LAT_JOB_SUBMITTED && !take_out(pool, job);
 	if (running)
 		job->state = LAT_JOB_ABANDONED;

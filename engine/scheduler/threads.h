@@ -39,6 +39,7 @@ struct lat_job {
 	void (*drop)(lat_job *self); /* frees the memory around the job; loop thread or pool thread */
 	atomic_bool cancelled;       /* run looks at it where it can stop */
 	bool ran;                    /* once done: false when it was taken out before its start */
+	bool interruptible;          /* set by the maker: cancelling it interrupts its thread (interrupt.h) */
 	/* private to threads.c */
 	lat_threads *pool;
 	lat_queue_item item;

@@ -95,6 +95,29 @@ static void test_each_allocation_failing(void)
 	CHECK(made);
 }
 
+static int woken;
+
+static void wake(lat_flag_watch *self)
+{
+	(void)self;
+	woken++;
+}
+
+static void test_watches(void)
+{
+	lat_flag *flag = lat_flag_new();
+	lat_flag_watch a = {.wake = wake}, b = {.wake = wake}, c = {.wake = wake}, late = {.wake = wake};
+	CHECK(lat_flag_add_watch(flag, &a) && lat_flag_add_watch(flag, &b) && lat_flag_add_watch(flag, &c));
+	lat_flag_remove_watch(flag, &b);
+	lat_flag_remove_watch(flag, &b);
+	lat_flag_set(flag, NULL, 0);
+	CHECK(woken == 2 && !lat_flag_add_watch(flag, &late));
+	lat_flag_remove_watch(flag, &c);
+	lat_flag_remove_watch(flag, &a);
+	lat_flag_remove_watch(flag, &late);
+	lat_flag_free(flag);
+}
+
 static void test_flag(void)
 {
 	lat_flag *flag = lat_flag_new();
@@ -111,6 +134,7 @@ int main(void)
 	test_reading();
 	test_each_allocation_failing();
 	test_flag();
+	test_watches();
 	printf("%d passed, %d failed\n", passed, failed);
 	return failed != 0;
 }
