@@ -117,6 +117,7 @@ local function samples(lattice)
 	sample("schema", lattice.schema and lattice.schema.compile, { a = "string" })
 	sample("constructor", lattice.schema and lattice.schema.string)
 	sample("controller", lattice.abort_controller)
+	sample("mailbox", lattice.create_memory_mailbox)
 	made.signal = made.controller and made.controller.signal
 	return made
 end
