@@ -11,6 +11,7 @@
 #include "lua_http.h"
 #include "lua_loop.h"
 #include "lua_threads.h"
+#include "workspace/file.h"
 #include "workspace/tool.h"
 #include "json/read.h"
 
@@ -18,7 +19,7 @@
 #define ROOTS_TYPE     "lattice.workspace_roots"
 #define CALL_TYPE      "lattice.tool_call"
 
-enum { ROOTS_MAX = 1000, NS_PER_MS = 1000000 };
+enum { ROOTS_MAX = 1000, NS_PER_MS = 1000000, SWEEP_MAX = 200 * 1000 /* entries; some 0.1 s */ };
 
 /* ---- roots ---- */
 
@@ -157,7 +158,7 @@ static lat_workspace *check_workspace(lua_State *L)
 }
 
 /* workspace{cwd =, roots = {{path =, access = {"read", "write"}}, …}, fallback = boolean?} → ws | nil, message.
- * With fallback, openat2 is never used. */
+ * With fallback, openat2 is never used. What a killed process left half written beneath the roots is removed. */
 static int core_workspace(lua_State *L)
 {
 	luaL_checktype(L, 1, LUA_TTABLE);
@@ -177,7 +178,10 @@ static int core_workspace(lua_State *L)
 	luaL_setmetatable(L, WORKSPACE_TYPE);
 	lat_error err;
 	box->ws = lat_workspace_new(&options, &err);
-	return box->ws ? 1 : not_opened(L, &err);
+	if (!box->ws)
+		return not_opened(L, &err);
+	lat_file_sweep(lat_workspace_roots(box->ws), SWEEP_MAX);
+	return 1;
 }
 
 static int workspace_gc(lua_State *L)

@@ -68,6 +68,12 @@ void lat_tool_fail_errno(lat_tool_call *call, const char *verb, const char *path
 bool lat_tool_place(lat_tool_call *call, const char *name, const char *missing, const char *verb,
                     unsigned access, unsigned flags, lat_place *place);
 
+/* For the tools that replace a file (write.c): whether it may be now, and doing it. Both fill in the error result. */
+bool lat_tool_may_replace(lat_tool_call *call, const lat_place *place, const lat_file_key *key,
+                          const struct stat *st);
+bool lat_tool_replace(lat_tool_call *call, const lat_place *place, const lat_file_key *key,
+                      const struct stat *old, const char *bytes, size_t len);
+
 /* A name as it can stand in a line: control bytes and what isn't UTF-8 as \n, \x1b, …, a backslash as two. */
 void lat_tool_append_name(lat_buf *b, const char *name, size_t len);
 

@@ -5,7 +5,10 @@
 
 /* clang-format off */
 static const lat_tool TOOLS[] = {
+	{"Edit", lat_tool_edit},
 	{"LS", lat_tool_ls},
+	{"Read", lat_tool_read},
+	{"Write", lat_tool_write},
 };
 /* clang-format on */
 
