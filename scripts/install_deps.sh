@@ -66,6 +66,10 @@ need_group() {
 		need_command luacheck lua-check
 		need_command readelf binutils
 		;;
+	valgrind)
+		need_command valgrind valgrind
+		need_file "libc's debug symbols, which valgrind needs" "/usr/lib/debug/.build-id/*/*.debug" libc6-dbg
+		;;
 	san) # sanitizers, fuzzers, valgrind
 		need_command clang clang
 		need_file "clang's sanitizer runtime" "/usr/lib/llvm-14/lib/clang/14*/lib/linux/libclang_rt.fuzzer-*" \
@@ -80,7 +84,7 @@ need_group() {
 	bench)
 		need_group demo
 		need_library libcjson libcjson-dev
-		need_command valgrind valgrind
+		need_group valgrind
 		;;
 	*)
 		echo "install_deps: no group '$1'; there are: build demo test lint san bench rocks" >&2
