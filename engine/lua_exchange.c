@@ -63,6 +63,22 @@ static int exchange_next_event(lua_State *L)
 	return 1;
 }
 
+/* next_message() → {type = "stream_event", event = …}: the same, as a query hands it over; or nil */
+static int exchange_next_message(lua_State *L)
+{
+	lat_exchange *x = check(L);
+	const lat_value *event = lat_exchange_event(x);
+	if (!event)
+		return 0;
+	lua_createtable(L, 0, 2);
+	lua_pushliteral(L, "stream_event");
+	lua_setfield(L, -2, "type");
+	lat_lua_push_value(L, event);
+	lua_setfield(L, -2, "event");
+	lat_exchange_next(x);
+	return 1;
+}
+
 static void push_problem(lua_State *L, const lat_reply_error *problem)
 {
 	lua_createtable(L, 0, 7);
@@ -132,6 +148,7 @@ static int exchange_gc(lua_State *L)
 static const luaL_Reg METHODS[] = {
 	{"id", exchange_id},           {"ready", exchange_ready},    {"done", exchange_done},
 	{"message", exchange_message}, {"cancel", exchange_cancel},  {"next_event", exchange_next_event},
+	{"next_message", exchange_next_message},
 	{"__gc", exchange_gc},         {"__close", exchange_cancel}, {NULL, NULL},
 };
 

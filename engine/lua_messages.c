@@ -156,6 +156,38 @@ static int message_usage(lua_State *L)
 	return 1;
 }
 
+/* Pushes the text of one text block. Strings without escapes are views: nothing is copied but to Lua. */
+static void push_block_text(lua_State *L, lat_lua_scratch *s, lat_span block)
+{
+	lat_error err;
+	lat_value v;
+	lat_json_options options = {.max_bytes = SIZE_MAX};
+	if (lat_json_read(&s->arena, block.s, block.len, &options, &v, &err) != LAT_OK)
+		lat_lua_raise(L, &err);
+	const lat_value *text = lat_value_get(&v, "text");
+	if (text && text->type == LAT_STRING)
+		lua_pushlstring(L, text->u.s, text->len);
+	else
+		lua_pushliteral(L, "");
+}
+
+/* m:text() → the text blocks, one after the other */
+static int message_text(lua_State *L)
+{
+	const lat_message *m = lat_lua_check_message(L, 1);
+	lat_lua_scratch *s = lat_lua_push_scratch(L);
+	int scratch = lua_gettop(L);
+	lua_pushliteral(L, "");
+	for (size_t i = 0; i < m->count; i++) {
+		if (lat_span_is(m->blocks[i].type, "text")) {
+			push_block_text(L, s, lat_message_block(m, i));
+			lua_concat(L, 2);
+		}
+	}
+	lat_lua_drop_scratch(L, scratch);
+	return 1;
+}
+
 static int message_stop_reason(lua_State *L)
 {
 	return push_span(L, lat_lua_check_message(L, 1)->stop_reason);
@@ -184,6 +216,7 @@ static const luaL_Reg MESSAGE_METHODS[] = {
 	{"json", message_json},
 	{"calls", message_calls},
 	{"usage", message_usage},
+	{"text", message_text},
 	{"stop_reason", message_stop_reason},
 	{"model", message_model},
 	{"__gc", message_gc},

@@ -154,18 +154,8 @@ local function run_batch(self, message_calls)
 	end
 end
 
-local function text_of(content)
-	local parts = {}
-	for _, block in ipairs(content) do
-		if block.type == "text" then
-			parts[#parts + 1] = block.text
-		end
-	end
-	return table.concat(parts)
-end
-
 local function finished(self)
-	local ending = { subtype = "success", result = text_of(self.message:table().content) }
+	local ending = { subtype = "success", result = self.message:text() }
 	local output_schema = self.settings.output_schema
 	if output_schema and self.stop_reason ~= "refusal" then
 		local ok, value = output_schema:validate_json(ending.result)
@@ -307,6 +297,13 @@ end
 function query_class:next()
 	if #self.pending > 0 then
 		return table.remove(self.pending, 1)
+	end
+	local exchange = self.exchange
+	if exchange and not self.signal.aborted then
+		local message = exchange:next_message()
+		if message then
+			return message
+		end
 	end
 	while not self.finished do
 		local ok, tag, value = task.resume(self.co, self)

@@ -81,9 +81,9 @@ end
 -- Hands over events as they come, until the try has ended. Returns the signal that ended it early, if one did.
 local function follow_exchange(exchange, query)
 	while true do
-		local event = exchange:next_event()
-		if event then
-			query:emit { type = "stream_event", event = event }
+		local message = exchange:next_message()
+		if message then
+			query:emit(message)
 		elseif exchange:done() then
 			return nil
 		else
@@ -113,7 +113,10 @@ local function try_once(query, shaped, timeout_ms)
 		max_reply_bytes = settings.max_reply_bytes,
 		max_request_bytes = settings.max_request_bytes,
 	}
-	if follow_exchange(exchange, query) then
+	query.exchange = exchange -- the consumer takes further events straight from it
+	local aborted = follow_exchange(exchange, query)
+	query.exchange = nil
+	if aborted then
 		return nil, { kind = "abort" }
 	end
 	return exchange:message()
