@@ -146,7 +146,7 @@ bench: ## install what is missing, measure beside the floor; writes build/bench.
 bench-tools: $(BENCH)
 
 $(BUILD)/bench/serve: scripts/bench/reply_server.c scripts/bench/reply_server.h
-$(BUILD)/bench/validate: $(LIB)
+$(BUILD)/bench/validate $(BUILD)/bench/search_tree: $(LIB)
 $(BUILD)/bench/transport_threads: scripts/bench/reply_server.c scripts/bench/reply_server.h $(LIB)
 $(BUILD)/bench/json_arrangements $(BUILD)/bench/schema_bench: $(LIB)
 $(BUILD)/bench/%: scripts/bench/%.c Makefile | $(BUILD)/.tools

@@ -115,22 +115,20 @@ static bool append_header(struct curl_slist **list, struct curl_slist **last, co
 	return ok;
 }
 
-static bool build(lat_header_list *out, const lat_header *headers, size_t n, unsigned flags)
+static bool build(lat_header_list *out, const lat_header *headers, size_t n, bool has_body)
 {
 	struct curl_slist *last = NULL;
-	bool has_type = false, apart = flags & LAT_HEADERS_MAY_TRAVEL;
+	bool has_type = false;
 	for (size_t i = 0; i < n; i++) {
-		bool later = apart && (headers[i].secret || looks_secret(&headers[i]));
 		has_type = has_type || named(&headers[i], "content-type");
-		if (!later && !append_header(&out->list, &last, &headers[i]))
+		if (!headers[i].secret && !looks_secret(&headers[i]) &&
+		    !append_header(&out->list, &last, &headers[i]))
 			return false;
 	}
 	/* An empty line takes a header out: bodies go without waiting for "100 Continue", and have no invented type. */
-	if ((flags & LAT_HEADERS_HAVE_BODY) &&
+	if (has_body &&
 	    (!append(&out->list, &last, "Expect:") || (!has_type && !append(&out->list, &last, "Content-Type:"))))
 		return false;
-	if (!apart)
-		return true;
 	out->last_public = last;
 	for (size_t i = 0; i < n; i++)
 		if ((headers[i].secret || looks_secret(&headers[i])) &&
@@ -139,7 +137,7 @@ static bool build(lat_header_list *out, const lat_header *headers, size_t n, uns
 	return true;
 }
 
-lat_status lat_header_list_build(lat_header_list *out, const lat_header *headers, size_t n, unsigned flags,
+lat_status lat_header_list_build(lat_header_list *out, const lat_header *headers, size_t n, bool has_body,
                                  lat_error *err)
 {
 	*out = (lat_header_list){NULL, NULL};
@@ -148,7 +146,7 @@ lat_status lat_header_list_build(lat_header_list *out, const lat_header *headers
 		if (status != LAT_OK)
 			return status;
 	}
-	if (build(out, headers, n, flags))
+	if (build(out, headers, n, has_body))
 		return LAT_OK;
 	lat_header_list_free(out);
 	return lat_fail_nomem(err);

@@ -329,8 +329,6 @@ static void destroy_handle(lat_handle *handle)
 {
 	if (handle->curl)
 		curl_easy_cleanup(handle->curl);
-	free(handle->url);
-	lat_buf_free(&handle->joined);
 	free(handle);
 }
 
@@ -405,11 +403,8 @@ void lat_pool_give_back(lat_handle *handle)
 
 void lat_pool_forsake(lat_handle *handle)
 {
-	lat_pool *pool = handle->pool;
 	handle->forsaken = true;
-	finish_done(
-		pool); /* it may have ended while it was started: such ones mustn't pile up until the next turn */
-	lat_pool_free(pool);
+	lat_pool_free(handle->pool);
 }
 
 /* ---- life ---- */

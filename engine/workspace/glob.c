@@ -17,7 +17,7 @@ typedef struct {
 } brace;
 
 typedef struct {
-	const char *at, *end, *first;
+	const char *at, *end;
 	lat_glob_style style;
 	lat_glob *g;
 	bool at_start;     /* of a path component */
@@ -279,7 +279,7 @@ lat_glob *lat_glob_new(const char *pattern, size_t len, lat_glob_style style, la
 		lat_fail_nomem(err);
 		return NULL;
 	}
-	compiler c = {.at = pattern, .first = pattern, .end = pattern + len, .style = style, .g = g, .err = err};
+	compiler c = {.at = pattern, .end = pattern + len, .style = style, .g = g, .err = err};
 	c.at_start = c.only_literal = true;
 	if (compile(&c) != LAT_OK) {
 		lat_glob_free(g);

@@ -39,6 +39,8 @@ void lat_tool_read(lat_tool_call *call);
 void lat_tool_write(lat_tool_call *call);
 void lat_tool_edit(lat_tool_call *call);
 void lat_tool_ls(lat_tool_call *call);
+void lat_tool_glob(lat_tool_call *call);
+void lat_tool_grep(lat_tool_call *call);
 
 /* ---- input ---- */
 

@@ -6,6 +6,8 @@
 /* clang-format off */
 static const lat_tool TOOLS[] = {
 	{"Edit", lat_tool_edit},
+	{"Glob", lat_tool_glob},
+	{"Grep", lat_tool_grep},
 	{"LS", lat_tool_ls},
 	{"Read", lat_tool_read},
 	{"Write", lat_tool_write},
