@@ -132,7 +132,7 @@ static int exchange_message(lua_State *L)
 	return problem ? 2 : 1;
 }
 
-/* Also __close. What was cancelled in time is an "abort"; no notice is sent. */
+/* What was cancelled in time is an "abort"; no notice is sent. */
 static int exchange_cancel(lua_State *L)
 {
 	lat_exchange_cancel(check(L));
@@ -145,11 +145,30 @@ static int exchange_gc(lua_State *L)
 	return 0;
 }
 
+/* Cancels, and gives all memory back that message() doesn't need any more: the collector sees little of it. */
+static int exchange_close(lua_State *L)
+{
+	lat_exchange_cancel(check(L));
+	if (lua_getiuservalue(L, 1, RESULT) != LUA_TNIL)
+		lat_exchange_free(check(L));
+	for (int value = PREFIX; value <= SECRET_STRINGS; value++) {
+		lua_pushnil(L);
+		lua_setiuservalue(L, 1, value);
+	}
+	return 0;
+}
+
 static const luaL_Reg METHODS[] = {
-	{"id", exchange_id},           {"ready", exchange_ready},    {"done", exchange_done},
-	{"message", exchange_message}, {"cancel", exchange_cancel},  {"next_event", exchange_next_event},
+	{"id", exchange_id},
+	{"ready", exchange_ready},
+	{"done", exchange_done},
+	{"message", exchange_message},
+	{"cancel", exchange_cancel},
+	{"next_event", exchange_next_event},
 	{"next_message", exchange_next_message},
-	{"__gc", exchange_gc},         {"__close", exchange_cancel}, {NULL, NULL},
+	{"__gc", exchange_gc},
+	{"__close", exchange_close},
+	{NULL, NULL},
 };
 
 /* ---- starting one ---- */

@@ -116,6 +116,7 @@ void lat_exchange_cancel(lat_exchange *x)
 	lat_fail(&cause, LAT_E_ABORT, "the request was cancelled");
 	lat_reader_end(&x->reader, &cause, false);
 	lat_op_forget(&x->op);
+	lat_body_free(&x->body);
 }
 
 /* ---- events ---- */

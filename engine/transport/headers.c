@@ -115,20 +115,22 @@ static bool append_header(struct curl_slist **list, struct curl_slist **last, co
 	return ok;
 }
 
-static bool build(lat_header_list *out, const lat_header *headers, size_t n, bool has_body)
+static bool build(lat_header_list *out, const lat_header *headers, size_t n, unsigned flags)
 {
 	struct curl_slist *last = NULL;
-	bool has_type = false;
+	bool has_type = false, apart = flags & LAT_HEADERS_MAY_TRAVEL;
 	for (size_t i = 0; i < n; i++) {
+		bool later = apart && (headers[i].secret || looks_secret(&headers[i]));
 		has_type = has_type || named(&headers[i], "content-type");
-		if (!headers[i].secret && !looks_secret(&headers[i]) &&
-		    !append_header(&out->list, &last, &headers[i]))
+		if (!later && !append_header(&out->list, &last, &headers[i]))
 			return false;
 	}
 	/* An empty line takes a header out: bodies go without waiting for "100 Continue", and have no invented type. */
-	if (has_body &&
+	if ((flags & LAT_HEADERS_HAVE_BODY) &&
 	    (!append(&out->list, &last, "Expect:") || (!has_type && !append(&out->list, &last, "Content-Type:"))))
 		return false;
+	if (!apart)
+		return true;
 	out->last_public = last;
 	for (size_t i = 0; i < n; i++)
 		if ((headers[i].secret || looks_secret(&headers[i])) &&
@@ -137,7 +139,7 @@ static bool build(lat_header_list *out, const lat_header *headers, size_t n, boo
 	return true;
 }
 
-lat_status lat_header_list_build(lat_header_list *out, const lat_header *headers, size_t n, bool has_body,
+lat_status lat_header_list_build(lat_header_list *out, const lat_header *headers, size_t n, unsigned flags,
                                  lat_error *err)
 {
 	*out = (lat_header_list){NULL, NULL};
@@ -146,7 +148,7 @@ lat_status lat_header_list_build(lat_header_list *out, const lat_header *headers
 		if (status != LAT_OK)
 			return status;
 	}
-	if (build(out, headers, n, has_body))
+	if (build(out, headers, n, flags))
 		return LAT_OK;
 	lat_header_list_free(out);
 	return lat_fail_nomem(err);

@@ -19,13 +19,17 @@ typedef struct {
 /* A request's headers as libcurl takes them. */
 typedef struct {
 	struct curl_slist *list;        /* the public ones first */
-	struct curl_slist *last_public; /* NULL: all are secret */
+	struct curl_slist *last_public; /* NULL: all are secret, or it isn't known which are */
 } lat_header_list;
 
+typedef enum {
+	LAT_HEADERS_HAVE_BODY = 1,  /* a content type that libcurl would invent is held back */
+	LAT_HEADERS_MAY_TRAVEL = 2, /* a redirect may take them elsewhere: secrets must be known */
+} lat_header_flags;
+
 /* Checks all (RFC 9110 section 5: a name is a token, a value has no control characters; so nobody can smuggle a
- * line) and builds the list: on failure nothing is left to free. LAT_E_INVALID names the header, never its value.
- * `has_body`: a content type that libcurl would invent is held back. */
-lat_status lat_header_list_build(lat_header_list *out, const lat_header *headers, size_t n, bool has_body,
+ * line) and builds the list: on failure nothing is left to free. LAT_E_INVALID names the header, never its value. */
+lat_status lat_header_list_build(lat_header_list *out, const lat_header *headers, size_t n, unsigned flags,
                                  lat_error *err);
 void lat_header_list_free(lat_header_list *list);
 void lat_header_list_drop_secrets(lat_header_list *list);

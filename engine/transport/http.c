@@ -379,8 +379,9 @@ lat_http *lat_http_start(lat_pool *pool, const lat_http_request *request, const 
 	http->max_reply = request->max_reply_bytes;
 	http->max_redirects = request->max_redirects;
 	http->start_ns = lat_now_ns();
-	if (lat_request_make(&http->request, request, err) == LAT_OK &&
-	    (http->handle = lat_pool_borrow(pool, &http->job, err)) != NULL && start_hop(http, err) == LAT_OK)
+	http->handle = lat_pool_borrow(pool, &http->job, err);
+	if (http->handle && lat_request_make(&http->request, request, http->handle->url, err) == LAT_OK &&
+	    start_hop(http, err) == LAT_OK)
 		return http;
 	lat_http_free(http);
 	return NULL;

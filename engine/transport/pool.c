@@ -329,6 +329,8 @@ static void destroy_handle(lat_handle *handle)
 {
 	if (handle->curl)
 		curl_easy_cleanup(handle->curl);
+	free(handle->url);
+	lat_buf_free(&handle->joined);
 	free(handle);
 }
 
@@ -403,8 +405,11 @@ void lat_pool_give_back(lat_handle *handle)
 
 void lat_pool_forsake(lat_handle *handle)
 {
+	lat_pool *pool = handle->pool;
 	handle->forsaken = true;
-	lat_pool_free(handle->pool);
+	finish_done(
+		pool); /* it may have ended while it was started: such ones mustn't pile up until the next turn */
+	lat_pool_free(pool);
 }
 
 /* ---- life ---- */

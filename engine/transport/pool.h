@@ -9,6 +9,7 @@
 #include <curl/curl.h>
 #include <stdbool.h>
 
+#include "base/buf.h"
 #include "base/error.h"
 #include "scheduler/loop.h"
 
@@ -44,6 +45,8 @@ struct lat_handle {
 	bool active;             /* in the multi */
 	bool forsaken;           /* no longer holds the pool */
 	bool custom_method;
+	char *url;      /* that it was last set to */
+	lat_buf joined; /* a small body, so that it leaves in one call together with the header fields */
 	char error[CURL_ERROR_SIZE]; /* libcurl's own words about a failure */
 };
 
@@ -58,7 +61,7 @@ lat_handle *lat_pool_borrow(lat_pool *pool, lat_pool_job *job, lat_error *err);
 void lat_pool_give_back(lat_handle *handle); /* stops it when it runs; the job gets no call */
 
 /* Lets an active handle run on without holding the pool: should the pool end first, the job's done is called with
- * CURLE_ABORTED_BY_CALLBACK. */
+ * CURLE_ABORTED_BY_CALLBACK. A job that is through already is told so at once. */
 void lat_pool_forsake(lat_handle *handle);
 
 /* Starts the request at once, as far as it goes without waiting. The job's done is called in a later turn. */

@@ -18,7 +18,6 @@ void lat_request_free(lat_request *request)
 {
 	free(request->url);
 	lat_header_list_free(&request->headers);
-	lat_buf_free(&request->joined);
 	*request = (lat_request){.url = NULL};
 }
 
@@ -33,23 +32,25 @@ static lat_status check_method(const char *method, lat_error *err)
 	return LAT_OK;
 }
 
-lat_status lat_request_make(lat_request *out, const lat_http_request *request, lat_error *err)
+lat_status lat_request_make(lat_request *out, const lat_http_request *request, const char *known_url,
+                            lat_error *err)
 {
 	const lat_http_source *body = request->body;
 	const char *method = request->method ? request->method : body ? "POST" : "GET";
+	unsigned flags =
+		(body ? LAT_HEADERS_HAVE_BODY : 0) | (request->max_redirects ? LAT_HEADERS_MAY_TRAVEL : 0);
 	*out = (lat_request){.has_body = body != NULL};
 	lat_origin origin;
 	lat_status status = check_method(method, err);
 	if (status == LAT_OK && body && strcmp(method, "HEAD") == 0)
 		status = lat_fail(err, LAT_E_INVALID, "a HEAD request has no body");
-	if (status == LAT_OK)
+	if (status == LAT_OK && (!known_url || strcmp(request->url, known_url) != 0))
 		status = lat_url_origin(request->url, &origin, err);
 	if (status == LAT_OK && body && request->max_request_bytes && body->size > request->max_request_bytes)
 		status = lat_fail(err, LAT_E_LIMIT, "the request's body has %zu bytes, and %zu are allowed",
 		                  body->size, request->max_request_bytes);
 	if (status == LAT_OK)
-		status =
-			lat_header_list_build(&out->headers, request->headers, request->header_count, body != NULL, err);
+		status = lat_header_list_build(&out->headers, request->headers, request->header_count, flags, err);
 	if (status != LAT_OK)
 		return status;
 	strcpy(out->method, method);
@@ -64,17 +65,19 @@ lat_status lat_request_make(lat_request *out, const lat_http_request *request, l
 
 /* ---- into a handle ---- */
 
-static bool load_body(lat_request *r, CURL *curl)
+static bool load_body(lat_request *r, lat_handle *handle)
 {
+	CURL *curl = handle->curl;
+	lat_buf *b = &handle->joined;
 	r->sent = 0;
 	const char *joined = NULL;
 	if (r->body.size <= JOINED_MAX) {
-		lat_buf_clear(&r->joined);
-		if (!lat_buf_reserve(&r->joined, r->body.size + 1))
+		lat_buf_clear(b);
+		if (!lat_buf_reserve(b, r->body.size + 1))
 			return false;
 		if (r->body.size)
-			r->body.read(r->body.self, 0, r->joined.data, r->body.size);
-		joined = r->joined.data;
+			r->body.read(r->body.self, 0, b->data, r->body.size);
+		joined = b->data;
 	}
 	return curl_easy_setopt(curl, CURLOPT_POST, 1L) == CURLE_OK &&
 	       curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)r->body.size) == CURLE_OK &&
@@ -86,7 +89,7 @@ static bool load_method(lat_request *r, lat_handle *handle)
 	bool ok = true;
 	const char *usual = "POST";
 	if (r->has_body) {
-		ok = load_body(r, handle->curl);
+		ok = load_body(r, handle);
 	} else if (strcmp(r->method, "HEAD") == 0) {
 		usual = "HEAD";
 		ok = curl_easy_setopt(handle->curl, CURLOPT_NOBODY, 1L) == CURLE_OK;
@@ -100,12 +103,25 @@ static bool load_method(lat_request *r, lat_handle *handle)
 	return curl_easy_setopt(handle->curl, CURLOPT_CUSTOMREQUEST, r->method) == CURLE_OK;
 }
 
+static bool load_url(lat_request *r, lat_handle *handle)
+{
+	if (handle->url && strcmp(handle->url, r->url) == 0)
+		return true;
+	free(handle->url);
+	handle->url = strdup(r->url);
+	/* A request waits for a connection that may carry many only where there are such: HTTP/2 comes with TLS. */
+	long waits = strncasecmp(r->url, "https:", 6) == 0;
+	if (handle->url && curl_easy_setopt(handle->curl, CURLOPT_URL, handle->url) == CURLE_OK &&
+	    curl_easy_setopt(handle->curl, CURLOPT_PIPEWAIT, waits) == CURLE_OK)
+		return true;
+	free(handle->url); /* what libcurl has now isn't known */
+	handle->url = NULL;
+	return false;
+}
+
 lat_status lat_request_load(lat_request *r, lat_handle *handle, lat_error *err)
 {
-	/* A request waits for a connection that may carry many only where there are such: HTTP/2 comes with TLS. */
-	bool ok = curl_easy_setopt(handle->curl, CURLOPT_URL, r->url) == CURLE_OK &&
-	          curl_easy_setopt(handle->curl, CURLOPT_PIPEWAIT,
-	                           strncasecmp(r->url, "https:", 6) == 0 ? 1L : 0L) == CURLE_OK &&
+	bool ok = load_url(r, handle) &&
 	          curl_easy_setopt(handle->curl, CURLOPT_HTTPHEADER, r->headers.list) == CURLE_OK &&
 	          load_method(r, handle);
 	return ok ? LAT_OK : lat_fail_nomem(err);

@@ -15,10 +15,11 @@ typedef struct {
 	bool has_body;
 	lat_http_source body;
 	size_t sent;
-	lat_buf joined; /* a small body, so that it leaves in one call together with the header fields */
 } lat_request;
 
-lat_status lat_request_make(lat_request *out, const lat_http_request *request, lat_error *err);
+/* known_url: one that was found good before, or NULL. */
+lat_status lat_request_make(lat_request *out, const lat_http_request *request, const char *known_url,
+                            lat_error *err);
 void lat_request_free(lat_request *request);
 
 /* Sets the handle up for it. The request must stay in place until lat_request_unload. */
