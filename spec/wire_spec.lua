@@ -380,6 +380,15 @@ describe("a stream", function()
 		assert.equal("retry", messages[2].subtype)
 	end)
 
+	it("that stays silent in every try ends as error_api", function()
+		local own <close> = server.start(function()
+			return text("slow", { stall_at = 100, headers = { ["retry-after-ms"] = "1" } })
+		end)
+		local result = agents.on(own, { idle_timeout_ms = 20, max_retries = 1 }):prompt "go"
+		assert.equal("error_api", result.subtype)
+		assert.equal("idle_timeout", result.error.type)
+	end)
+
 	it("that doesn't end within request_timeout_ms ends the query as error_timeout", function()
 		for _, options in ipairs { { stall_at = 0 }, { stall_at = 150 }, { delay_ms = 3600000 } } do
 			local own <close> = server.start { text("slow", options), "fine" }

@@ -146,6 +146,14 @@ local function pause(query, delay_ms, deadline)
 	end
 end
 
+-- Silence that broke the last try is a failure of the service, not the end of the request's own time.
+local function as_final(problem)
+	if problem.kind == "timeout" then
+		problem.kind, problem.type = "io", problem.type or "idle_timeout"
+	end
+	return problem
+end
+
 local function send_http(query, shaped)
 	local settings = query.settings
 	local deadline = core.now_ms() + settings.request_timeout_ms
@@ -161,7 +169,7 @@ local function send_http(query, shaped)
 		elseif problem.kind == "timeout" and not problem.retryable then
 			return nil, timeout_error(query)
 		elseif not problem.retryable or attempt >= settings.max_retries or query.signal.aborted then
-			return nil, problem
+			return nil, as_final(problem)
 		end
 		attempt = attempt + 1
 		local delay_ms = problem.retry_after_ms or backoff_ms(attempt)
