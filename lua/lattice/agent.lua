@@ -1,5 +1,6 @@
 --- Agents: sessions with a history, and the templates that make them.
 
+local builtin = require "lattice.builtin"
 local core = require "lattice.core"
 local errors = require "lattice.errors"
 local options = require "lattice.options"
@@ -12,6 +13,7 @@ local tool = require "lattice.tool"
 local tool_result = require "lattice.tool_result"
 local toolset = require "lattice.toolset"
 local trace = require "lattice.trace"
+local workspace = require "lattice.workspace"
 
 local agent = {}
 
@@ -92,6 +94,8 @@ local AGENT_OPTIONS = {
 	headers = HEADERS,
 	model_client = MODEL_CLIENT,
 	prompt_cache = options.boolean,
+	workspace = workspace.kind,
+	allowed_directories = workspace.directories_kind,
 }
 
 local QUERY_OPTIONS = {
@@ -104,6 +108,9 @@ local QUERY_OPTIONS = {
 	request_timeout_ms = options.milliseconds,
 	max_turns = options.positive_integer,
 	tracer = trace.kind,
+	permissions = options.nested {
+		workspace_grants = options.list(options.table, 'a list of {root =, access = {"write"}, reason =}'),
+	},
 }
 
 ---@class lattice.agent
@@ -174,12 +181,21 @@ local function endpoint(given, level)
 	return { url = request.url(base), headers = headers, secrets = { key or token, token } }
 end
 
-local function system_prompt(given, tools, concurrency)
-	local hint = toolset.hint(tools, concurrency)
-	if hint and given.system_prompt and given.system_prompt ~= "" then
-		return given.system_prompt .. "\n\n" .. hint
+local function directories_hint(directories)
+	if directories and #directories > 0 then
+		return "Besides your working folder you may use these folders:\n" .. table.concat(directories, "\n")
 	end
-	return hint or given.system_prompt
+end
+
+local function system_prompt(given, tools, concurrency)
+	local parts = {}
+	local function add(part)
+		parts[#parts + 1] = part ~= "" and part or nil
+	end
+	add(given.system_prompt)
+	add(directories_hint(given.allowed_directories))
+	add(toolset.hint(tools, concurrency))
+	return #parts > 0 and table.concat(parts, "\n\n") or given.system_prompt
 end
 
 local function compile_output(prefix, output_format, level)
@@ -221,14 +237,27 @@ end
 
 local SESSION_ID_BYTES = 16
 
+local function tool_list(given, builtins)
+	local list = builtins and builtin.create_workspace_tools() or {}
+	return table.move(given.tools or {}, 1, #(given.tools or {}), #list + 1, list)
+end
+
 -- A checked copy of the options: what the caller changes later does not reach the agent.
-local function assemble(given, level)
+local function assemble(given, builtins, level)
 	given = options.check("AgentOptions", AGENT_OPTIONS, given, level + 1)
 	local copy = {}
 	for key, value in pairs(given) do
 		copy[key] = value
 	end
-	local list = table.move(given.tools or {}, 1, #(given.tools or {}), 1, {})
+	if builtins == nil then
+		builtins = given.workspace ~= nil
+	elseif builtins then
+		copy.workspace = given.workspace or {}
+	end
+	if given.allowed_directories and not copy.workspace then
+		error("AgentOptions: allowed_directories: expected an agent with a workspace (give the option workspace)", level + 1)
+	end
+	local list = tool_list(given, builtins)
 	local wanted = given.tool_concurrency or {}
 	local concurrency = {
 		mode = wanted.mode or "safe",
@@ -243,6 +272,7 @@ local function assemble(given, level)
 	}
 end
 
+-- Never called as a tail call: errors count the frames up to the script.
 local function new_session(assembled, level)
 	local given = assembled.given
 	local self = setmetatable({}, agent_class)
@@ -260,6 +290,8 @@ local function new_session(assembled, level)
 		tracer = given.tracer,
 		max_turns = given.max_turns,
 		history = core.history(),
+		workspace = given.workspace
+			and workspace.open("AgentOptions", given.workspace, given.allowed_directories, level + 1),
 	}
 	return self
 end
@@ -268,7 +300,19 @@ end
 ---@param agent_options table AgentOptions
 ---@return lattice.agent
 function agent.create_bare(agent_options)
-	return new_session(assemble(agent_options, 2), 2)
+	local session = new_session(assemble(agent_options, false, 2), 2)
+	return session
+end
+
+--- A live session with a folder of its own and the built-in tools (Read, Write, Edit, LS, Glob, Grep, Bash).
+---
+--- `local agent <close> = lattice.create_agent{…}` removes the folder at the end of the block; else it goes when the
+--- agent is collected or the process exits.
+---@param agent_options table AgentOptions
+---@return lattice.agent
+function agent.create(agent_options)
+	local session = new_session(assemble(agent_options, true, 2), 2)
+	return session
 end
 
 ---@class lattice.agent_spec
@@ -283,15 +327,17 @@ end
 --- Makes a fresh session of the template.
 ---@return lattice.agent
 function spec_class:spawn()
-	return new_session(assembled_of[self], 2)
+	local session = new_session(assembled_of[self], 2)
+	return session
 end
 
---- A stateless template: its options are checked now, each `spec:spawn()` is a fresh session.
+--- A stateless template: its options are checked now, each `spec:spawn()` is a fresh session. With the option
+--- `workspace`, each has a folder of its own and the built-in tools, like a session of create_agent.
 ---@param agent_options table AgentOptions
 ---@return lattice.agent_spec
 function agent.define(agent_options)
 	local spec = setmetatable({}, spec_class)
-	assembled_of[spec] = assemble(agent_options, 2)
+	assembled_of[spec] = assemble(agent_options, nil, 2)
 	return spec
 end
 
@@ -376,7 +422,12 @@ local function start(self, prompt, query_options, level)
 		error("expected an agent as self: call it as agent:query(…)", level + 1)
 	end
 	local given = options.check("QueryOptions", QUERY_OPTIONS, query_options, level + 1)
+	if state.closed then
+		error("this agent is closed", level + 1)
+	end
 	local prompt_json = blocks_json(prompt, level + 1)
+	local granted = given.permissions and given.permissions.workspace_grants
+	local grants = workspace.grants("QueryOptions", granted, level + 1)
 	local settings = query_settings(state, given, level + 1)
 	refuse_second_query(state)
 	local running = query.new({
@@ -392,6 +443,7 @@ local function start(self, prompt, query_options, level)
 		hooks = state.hooks,
 		max_turns = given.max_turns or state.max_turns,
 		context = given.context,
+		workspace = workspace.view(state.workspace, grants),
 		span = span_of(self, state, given.tracer or state.tracer),
 		stream = given.stream or false,
 		prompt_json = prompt_json,
@@ -447,5 +499,18 @@ function methods:interrupt()
 		own:interrupt()
 	end
 end
+
+--- Ends the session: interrupts what runs, and removes its folder unless it is kept. A to-be-closed variable does the
+--- same at the end of its block. Twice is fine.
+function methods:close()
+	local state = state_of[self]
+	self:interrupt()
+	state.closed = true
+	if state.workspace then
+		workspace.close(state.workspace)
+	end
+end
+
+agent_class.__close = methods.close
 
 return agent

@@ -70,8 +70,8 @@ local function read_calls(raw_calls, query)
 	return calls
 end
 
-local function ask_rule(rule, input)
-	local ok, answer = pcall(rule, input)
+local function ask_rule(rule, input, about)
+	local ok, answer = pcall(rule, input, about)
 	return ok and answer
 end
 
@@ -90,7 +90,7 @@ local function is_name_list(value)
 end
 
 -- What a call reads and writes, as the plan takes it: lists of names, or "*" for everything.
-local function access(call, mode)
+local function access(call, mode, about)
 	if mode == "all" then
 		return {}, {}
 	elseif mode == "sequential" or call.outcome then
@@ -98,7 +98,7 @@ local function access(call, mode)
 	end
 	local definition = call.definition
 	if mode == "resources" and definition.resources then
-		local declared = ask_rule(definition.resources, call.input)
+		local declared = ask_rule(definition.resources, call.input, about)
 		if type(declared) == "table" and is_name_list(declared.read) and is_name_list(declared.write) then
 			return declared.read or {}, declared.write or {}
 		end
@@ -110,10 +110,12 @@ local function access(call, mode)
 	return {}, "*"
 end
 
-local function make_plan(calls, concurrency)
+local function make_plan(calls, query)
+	local concurrency = query.concurrency
+	local about = { context = query.context, workspace = query.workspace }
 	local plan = core.batch(#calls, concurrency.max_concurrency)
 	for index, call in ipairs(calls) do
-		local read, write = access(call, concurrency.mode)
+		local read, write = access(call, concurrency.mode, about)
 		plan:reads(index, read)
 		plan:writes(index, write)
 	end
@@ -326,7 +328,7 @@ function batch.run(raw_calls, query)
 	else
 		gate.permissions(calls, query)
 		if not query.signal.aborted then
-			run_plan(make_plan(calls, query.concurrency), calls, query)
+			run_plan(make_plan(calls, query), calls, query)
 		end
 		fill_missing(calls, query)
 	end

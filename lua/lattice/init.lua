@@ -1,7 +1,9 @@
 --- Lattice: a Lua-scriptable agent engine. `local lattice = require "lattice"`
 
 local agent = require "lattice.agent"
+local builtin = require "lattice.builtin"
 local clock = require "lattice.clock"
+local core = require "lattice.core"
 local gather = require "lattice.gather"
 local hooks = require "lattice.hooks"
 local http = require "lattice.http"
@@ -20,11 +22,15 @@ local lattice = {
 	null = json.null,
 	array = json.array,
 	tool = tool.new,
+	create_agent = agent.create,
 	create_bare_agent = agent.create_bare,
 	define_agent = agent.define,
+	create_builtin_tools = builtin.create_tools,
+	create_agent_workspace_tools = builtin.create_workspace_tools,
 	create_composite_agent_hooks = hooks.create_composite,
 	create_jsonl_context_tracer = trace.create_jsonl,
 	create_composite_context_tracer = trace.create_composite,
+	features = core.features,
 	gather = gather,
 	sleep = clock.sleep,
 	create_memory_mailbox = mailbox.create_memory,
