@@ -1,5 +1,5 @@
-/* Bindings of histories: core.history, core.history_from_json. A history is owned by its userdata; a request in flight
- * holds bytes of it, not the history. */
+/* Bindings of histories: core.history, core.history_from_json. A history is owned by its userdata; a
+ * request in flight holds bytes of it, not the history. */
 #include "lua_core.h"
 #include "lua_messages.h"
 

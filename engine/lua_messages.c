@@ -1,7 +1,7 @@
 /* Bindings of messages: core.message_from_json, and the message userdata that it and exchanges give out.
  *
- * A message is owned by its userdata. Texts on their way to Lua pass through a scratch, which a userdata owns too, so
- * that a raise leaks nothing. */
+ * A message is owned by its userdata. Texts on their way to Lua pass through a scratch, which a userdata
+ * owns too, so that a raise leaks nothing. */
 #include "lua_messages.h"
 
 #include "lua_core.h"
@@ -126,8 +126,8 @@ static void push_call(lua_State *L, const lat_block *b)
 	lua_setfield(L, -2, "complete");
 }
 
-/* m:calls() → {{id, name, input_json, complete, problem?}, …}: what is ours to run, in order. `problem` says why an
- * input isn't complete. */
+/* m:calls() → {{id, name, input_json, complete, problem?}, …}: what is ours to run, in order. `problem`
+ * says why an input isn't complete. */
 static int message_calls(lua_State *L)
 {
 	const lat_message *m = lat_lua_check_message(L, 1);

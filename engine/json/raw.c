@@ -1,4 +1,5 @@
-/* Walks a text that is known to be JSON, without building anything; see raw.h. Owns nothing; pure; any thread. */
+/* Walks a text that is known to be JSON, without building anything; see raw.h. Owns nothing; pure; any
+ * thread. */
 #include "json/raw.h"
 
 #include "json/scan.h"

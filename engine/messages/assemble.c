@@ -1,6 +1,6 @@
-/* lat_assembly: see assemble.h for the rules. It owns the message being made, the blocks (sorted by index) with the
- * pieces that came for them, and the arena of the event at hand, which is reused from event to event.
- * lat_assembly_free frees all. One owner at a time, any thread. */
+/* lat_assembly: see assemble.h for the rules. It owns the message being made, the blocks (sorted by index)
+ * with the pieces that came for them, and the arena of the event at hand, which is reused from event to
+ * event. lat_assembly_free frees all. One owner at a time, any thread. */
 #include "messages/assemble.h"
 
 #include <stdlib.h>
@@ -254,7 +254,8 @@ static event_type type_of(lat_span name)
 
 static lat_status on_error(lat_assembly *a, const lat_value *v, lat_error *err)
 {
-	if (!lat_reply_from_value(v, 0, &a->error))
+	enum { UNKNOWN_ERROR = 500 };
+	if (!lat_reply_from_value(v, 0, &a->error) && !lat_reply_from_value(v, UNKNOWN_ERROR, &a->error))
 		return lat_fail(err, LAT_E_SYNTAX, "an error event without an error in it");
 	a->has_error = true;
 	return lat_fail(err, LAT_E_IO, "%s: %.400s", a->error.type, a->error.message);

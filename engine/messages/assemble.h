@@ -3,7 +3,7 @@
  * How events out of protocol are taken:
  *   data.type wins over the SSE event's name; without data.type the name is the type;
  *   pings, unknown events and unknown deltas change nothing; blocks of unknown type are kept as they started;
- *   events with a name of their own (not one of the protocol's) needn't be JSON; nor empty data, nor "[DONE]";
+ *   empty data, "[DONE]", and events with a name that isn't the protocol's needn't be JSON;
  *   blocks are put in order of their index, in whatever order they interleave; an index that is used again
  *   after its block stopped is a new block behind it; deltas behind a block's stop, and stops of blocks that
  *   never started, are taken;
@@ -28,8 +28,9 @@ typedef struct lat_assembly lat_assembly;
 lat_assembly *lat_assembly_new(lat_error *err);
 void lat_assembly_free(lat_assembly *assembly); /* NULL is fine */
 
-/* Takes one event. *parsed (may be NULL) is its data as a tree, NULL when it was no JSON object; it holds until the next
- * call, as long as the event's views do. Error events and those behind message_stop are parsed too. */
+/* Takes one event. *parsed (may be NULL) is its data as a tree, NULL when it was no JSON object; it holds
+ * until the next call, as long as the event's views do. Error events and those behind message_stop are
+ * parsed too. */
 lat_status lat_assembly_event(lat_assembly *assembly, const lat_sse_event *event, const lat_value **parsed,
                               lat_error *err);
 
@@ -39,8 +40,8 @@ bool lat_assembly_done(const lat_assembly *assembly);
 /* The error event that failed it, NULL when there was none. Lives as long as the assembly. */
 const lat_reply_error *lat_assembly_error(const lat_assembly *assembly);
 
-/* The whole message, to be had once; the caller frees it. NULL and LAT_E_IO when the stream was cut: the partial
- * message is not to be had. */
+/* The whole message, to be had once; the caller frees it. NULL and LAT_E_IO when the stream was cut: the
+ * partial message is not to be had. */
 lat_message *lat_assembly_take(lat_assembly *assembly, lat_error *err);
 
 #endif

@@ -1,5 +1,5 @@
-/* Content blocks made fit to be sent back; see message.h for the rules. Owns nothing: bytes go to the message's
- * content, strings to its arena. Pure; one owner at a time. */
+/* Content blocks made fit to be sent back; see message.h for the rules. Owns nothing: bytes go to the
+ * message's content, strings to its arena. Pure; one owner at a time. */
 #include "messages/block.h"
 
 #include <stdio.h>
@@ -29,7 +29,8 @@ void lat_fresh_id(char id[LAT_FRESH_ID_BYTES + 1], uint64_t hash)
 
 /* ---- blank text ---- */
 
-/* Bytes of the white space at p (Unicode's White_Space and the separators U+001C to U+001F), 0 if it is none. */
+/* Bytes of the white space at p (Unicode's White_Space and the separators U+001C to U+001F), 0 if it is
+ * none. */
 static size_t space_len(const unsigned char *p, size_t left)
 {
 	if (*p == ' ' || (*p >= 0x09 && *p <= 0x0d) || (*p >= 0x1c && *p <= 0x1f))
@@ -171,8 +172,8 @@ static bool settle_id(builder *b)
 	return b->block.id.s && patch(b, "id", copy(b, quoted, (size_t)len));
 }
 
-/* A tool of a name that the wire refuses can't exist here, so the call fails either way; but sent back as it is, it
- * would make every later request fail. */
+/* A tool of a name that the wire refuses can't exist here, so the call fails either way; but sent back as
+ * it is, it would make every later request fail. */
 static bool settle_name(builder *b)
 {
 	lat_span name = member_string(b->source->value, "name");
@@ -234,7 +235,8 @@ static lat_status settle_foreign_input(builder *b, lat_error *err)
 	return LAT_OK;
 }
 
-/* The input stands in the block as it started. null and [] are what some endpoints write for "no arguments". */
+/* The input stands in the block as it started. null and [] are what some endpoints write for "no
+ * arguments". */
 static lat_status settle_whole_input(builder *b, lat_error *err)
 {
 	const lat_value *v = lat_value_get(b->source->value, "input");

@@ -37,7 +37,8 @@ bool lat_block_is_blank(const lat_value *v);
 lat_message *lat_message_new(lat_error *err);
 /* Sets a string of the message's head; null and "" leave it as it was. False when out of memory. */
 bool lat_message_set(lat_message *message, lat_span *field, const lat_value *v);
-/* Takes usage over: each member that isn't null replaces what there was. Anything but an object is ignored. */
+/* Takes usage over: each member that isn't null replaces what there was. Anything but an object is
+ * ignored. */
 lat_status lat_message_add_usage(lat_message *message, const lat_value *usage, lat_error *err);
 
 /* Writes an object with members replaced, or added where they were missing. */

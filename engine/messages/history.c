@@ -1,7 +1,9 @@
-/* lat_history: see history.h. It owns the table of messages, the open calls, and a share in the bytes; a request in
- * flight has another share. lat_history_free frees the first two and gives the share back. One owner at a time.
+/* lat_history: see history.h. It owns the table of messages, the open calls, and a share in the bytes; a
+ * request in flight has another share. lat_history_free frees the first two and gives the share back. One
+ * owner at a time.
  *
- * What is checked and found good is appended last, in one go that can't fail any more: so a failure changes nothing. */
+ * What is checked and found good is appended last, in one go that can't fail any more: so a failure changes
+ * nothing. */
 #include "messages/history.h"
 
 #include <stdlib.h>
@@ -301,6 +303,8 @@ static lat_status sift_blocks(const lat_history *h, lat_span array, const lat_va
 		lat_span due = call_id(&h->open, answered);
 		return lat_fail(err, LAT_E_INVALID, "the call %.*s needs its tool_result", (int)due.len, due.s);
 	}
+	if (!lat_buf_ok(out))
+		return lat_fail_nomem(err);
 	if (out->len == 0)
 		return lat_fail(err, LAT_E_INVALID, "a message needs a content block that isn't blank text");
 	return LAT_OK;
@@ -323,8 +327,6 @@ lat_status lat_history_add_user(lat_history *h, const char *blocks, size_t len, 
 		status = lat_json_read(&arena, array.data, array.len, &options, &v, err);
 	if (status == LAT_OK)
 		status = sift_blocks(h, lat_span_of(array.data, array.len), &v, &out, &can_mark, err);
-	if (status == LAT_OK && !lat_buf_ok(&out))
-		status = lat_fail_nomem(err);
 	if (status == LAT_OK)
 		status = lat_history_append_user(h, lat_span_of(out.data, out.len), can_mark, err);
 	lat_arena_free(&arena);

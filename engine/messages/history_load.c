@@ -1,9 +1,10 @@
-/* Saved messages → a history that the wire accepts; see lat_history_from_json. The loader owns what it gathers (a turn of
- * the assistant, and the user's blocks behind it) until both are added to the history. Pure; one owner at a time.
+/* Saved messages → a history that the wire accepts; see lat_history_from_json. The loader owns what it
+ * gathers (a turn of the assistant, and the user's blocks behind it) until both are added to the history.
+ * Pure; one owner at a time.
  *
- *   text → tree → turn: blocks of assistant messages in a row      → add_assistant
- *               → results and others: the user's blocks behind it  → one user message: results in the order of the
- *                                                                    calls, then the others */
+ *   text → tree → turn: blocks of assistant messages in a row   → lat_history_add_assistant
+ *               → results, others: the user's blocks behind it  → one user message: first the results, in
+ *                                                                 the order of the calls */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -239,7 +240,8 @@ static lat_status add_user(loader *l, lat_error *err)
 	return status;
 }
 
-/* A history begins with the user: a turn that has lost its beginning goes, and with it the results of its calls. */
+/* A history begins with the user: a turn that has lost its beginning goes, and with it the results of its
+ * calls. */
 static lat_status add_turn(loader *l, lat_error *err)
 {
 	if (!l->turn || lat_history_count(l->history) == 0)
@@ -291,7 +293,8 @@ static lat_status gather_assistant(loader *l, const block_view *block, lat_error
 	return status;
 }
 
-/* The assistant speaks: what was said before is whole, unless nothing stands between and this belongs to it. */
+/* The assistant speaks: what was said before is whole, unless nothing stands between and this belongs to
+ * it. */
 static lat_status begin_assistant(loader *l, lat_error *err)
 {
 	lat_status status = LAT_OK;

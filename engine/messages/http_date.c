@@ -32,7 +32,8 @@ static bool split(const char *s, date *d)
 	       end > 0 && s[end] == '\0';
 }
 
-/* Days from 1970-01-01 to a day of the Gregorian calendar; years begin in March, so that a leap day is the last. */
+/* Days from 1970-01-01 to a day of the Gregorian calendar; years begin in March, so that a leap day is the
+ * last. */
 static int64_t days_of(int64_t year, int month, int day)
 {
 	year -= month <= 2;

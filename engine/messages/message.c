@@ -1,5 +1,5 @@
-/* lat_message: see message.h. It owns its content, its blocks, its usage and the arena that its strings are in;
- * lat_message_free frees all. One owner at a time, any thread. */
+/* lat_message: see message.h. It owns its content, its blocks, its usage and the arena that its strings are
+ * in; lat_message_free frees all. One owner at a time, any thread. */
 #include "messages/message.h"
 
 #include <stdio.h>

@@ -66,8 +66,8 @@ static inline lat_span lat_message_block(const lat_message *message, size_t i)
 /* Appends {"role":"assistant","content":[…]}, as it is sent back. Out of memory shows in the buffer. */
 void lat_message_write_wire(const lat_message *message, lat_buf *out);
 
-/* The same with model, stop_reason, stop_sequence and provider_response_id, where they are there, and usage; readable
- * by lat_message_from_json. */
+/* The same with model, stop_reason, stop_sequence and provider_response_id, where they are there, and
+ * usage; readable by lat_message_from_json. */
 void lat_message_write(const lat_message *message, lat_buf *out);
 
 #endif

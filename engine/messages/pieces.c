@@ -1,8 +1,8 @@
-/* A streamed content block: its start, and what its deltas add; see pieces.h. It owns both, lat_pieces_free frees
- * them. One owner at a time, any thread.
+/* A streamed content block: its start, and what its deltas add; see pieces.h. It owns both, lat_pieces_free
+ * frees them. One owner at a time, any thread.
  *
- * Pieces are joined as the JSON that will stand in the block, still open: "text… or [item,item…; only the pieces of
- * an input are joined as they are, for they are JSON together and not one by one. */
+ * Pieces are joined as the JSON that will stand in the block, still open: "text… or [item,item…; only the
+ * pieces of an input are joined as they are, for they are JSON together and not one by one. */
 #include "messages/pieces.h"
 
 #include <stdlib.h>
@@ -79,8 +79,8 @@ void lat_pieces_free(lat_pieces *p)
 
 /* ---- adding ---- */
 
-/* What the block started with stands before its pieces (a text may start with its first words); but a signature
- * comes whole, so pieces of one replace it. */
+/* What the block started with stands before its pieces (a text may start with its first words); but a
+ * signature comes whole, so pieces of one replace it. */
 static void begin(const lat_pieces *p, size_t kind, lat_buf *into)
 {
 	lat_span start = lat_json_raw_get(lat_span_of(p->start.data, p->start.len), KINDS[kind].into);

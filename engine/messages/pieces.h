@@ -17,8 +17,9 @@ typedef struct {
 lat_pieces *lat_pieces_new(lat_span raw, const lat_value *content_block, lat_error *err);
 void lat_pieces_free(lat_pieces *pieces);
 
-/* Takes the delta of a content_block_delta. `event` is the event's text. Deltas of a kind that nobody knows, or that
- * isn't for blocks of this type, change nothing. LAT_E_SYNTAX: the delta isn't what its type says. */
+/* Takes the delta of a content_block_delta. `event` is the event's text. Deltas of a kind that nobody
+ * knows, or that isn't for blocks of this type, change nothing. LAT_E_SYNTAX: the delta isn't what its type
+ * says. */
 lat_status lat_pieces_add(lat_pieces *pieces, lat_span event, const lat_value *delta, lat_error *err);
 
 /* Puts the block into the message. The pieces are no more afterwards; only lat_pieces_free is left. */

@@ -5,8 +5,8 @@
 
 static const lat_span REDACTED = LAT_SPAN("[redacted]"), REPLACEMENT = LAT_SPAN("\xef\xbf\xbd");
 
-/* Bytes of the longest secret that begins at s, 0 if none does. At the text's end the beginning of one is enough: the
- * text may have been cut there. */
+/* Bytes of the longest secret that begins at s, 0 if none does. At the text's end the beginning of one is
+ * enough: the text may have been cut there. */
 static size_t secret_len(const char *s, size_t left, const lat_span *secrets, size_t count)
 {
 	size_t longest = 0;

@@ -1,7 +1,7 @@
 /* Replies and their errors; see reply.h. Owns nothing beyond a call; pure; any thread.
  *
- * Bodies of errors are read leniently: a failure to understand one, or to get memory for it, leaves the body's
- * beginning as the message, never less. */
+ * Bodies of errors are read leniently: a failure to understand one, or to get memory for it, leaves the
+ * body's beginning as the message, never less. */
 #include "messages/reply.h"
 
 #include <math.h>

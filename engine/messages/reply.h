@@ -59,24 +59,25 @@ typedef struct {
 	size_t count;
 } lat_secrets;
 
-/* A reply with an error status, from its head and the beginning of its body (LAT_REPLY_BODY_BYTES are plenty): the
- * body's own {"error":{"type":…,"message":…}} or one of its relatives, else the body as text. */
+/* A reply with an error status, from its head and the beginning of its body (LAT_REPLY_BODY_BYTES are
+ * plenty): the body's own {"error":{"type":…,"message":…}} or one of its relatives, else the body as text. */
 enum { LAT_REPLY_BODY_BYTES = 64 * 1024 };
 void lat_reply_refused(const lat_reply_head *head, lat_span body, lat_secrets secrets, lat_reply_error *out);
 
-/* A reply with a good status that is no message. `problem` says what is wrong with it ("it is cut JSON"); status,
- * content type and the first 200 bytes of the body go into the message. When the body is an error object after all,
- * that error comes out, with its type's status.
- * `broke_off`: it began as it should and then didn't go on so; then another try may help. */
+/* A reply with a good status that is no message. `problem` says what is wrong with it ("it is cut JSON");
+ * status, content type and the first 200 bytes of the body go into the message. When the body is an error
+ * object after all, that error comes out, with its type's status. `broke_off`: it began as it should and
+ * then didn't go on so; then another try may help. */
 void lat_reply_broken(const lat_reply_head *head, lat_span body, const char *problem, bool broke_off,
                       lat_secrets secrets, lat_reply_error *out);
 
-/* An error object: that of a body, or of an error event in a stream (status 0: what the type stands for, 500 for
- * types that nobody knows). False, and *out as it was, when v is none. Secrets are still in it: lat_reply_redact. */
+/* An error object: that of a body, or of an error event in a stream (status 0: what the type stands for,
+ * 500 for types that nobody knows). False, and *out as it was, when v is none. Secrets are still in it:
+ * lat_reply_redact. */
 bool lat_reply_from_value(const lat_value *v, int status, lat_reply_error *out);
 
-/* What the transport says: LAT_E_TIMEOUT, LAT_E_ABORT; anything else is LAT_REPLY_IO. Only LAT_E_IO is retried: a
- * limit or a bad URL stays as it is. */
+/* What the transport says: LAT_E_TIMEOUT, LAT_E_ABORT; anything else is LAT_REPLY_IO. Only LAT_E_IO is
+ * retried: a limit or a bad URL stays as it is. */
 void lat_reply_from_transport(const lat_error *cause, lat_reply_error *out);
 
 /* The rule above, by status alone. */

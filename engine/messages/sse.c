@@ -1,7 +1,8 @@
-/* The event stream parser; see sse.h. Pure; one owner at a time, any thread; lat_sse_free frees what it keeps.
+/* The event stream parser; see sse.h. Pure; one owner at a time, any thread; lat_sse_free frees what it
+ * keeps.
  *
- * The state between two pieces is: a part of a line (`line`), and the fields of an event that has begun. While
- * a piece is worked on, fields are views into it; before it is given back they are copied (`keep`). */
+ * The state between two pieces is: a part of a line (`line`), and the fields of an event that has begun.
+ * While a piece is worked on, fields are views into it; before it is given back they are copied (`keep`). */
 #include "messages/sse.h"
 
 #include <string.h>
@@ -32,8 +33,9 @@ static lat_status too_long(const lat_sse *sse, lat_error *err)
 
 #define EACH_BYTE(c) (0x0101010101010101u * (uint64_t)(unsigned char)(c))
 
-/* The first CR or LF at or behind p, or end; eight bytes at a time. One pass for both, so that a stream of bare
- * CRs doesn't cost a search for LFs at each line. */
+/* The first CR or LF at or behind p, or end; eight bytes at a time. One pass for both, so that a stream of
+ * bare CRs doesn't cost a search for LFs at each line. A borrow in the subtractions only reaches bytes behind
+ * one that is marked rightly, so the first mark is right. */
 static const char *line_end(const char *p, const char *end)
 {
 	while (end - p >= 8) {
@@ -41,8 +43,14 @@ static const char *line_end(const char *p, const char *end)
 		memcpy(&w, p, 8);
 		uint64_t lf = w ^ EACH_BYTE('\n'), cr = w ^ EACH_BYTE('\r');
 		uint64_t marks = ((lf - EACH_BYTE(1)) & ~lf) | ((cr - EACH_BYTE(1)) & ~cr);
-		if (marks & EACH_BYTE(0x80))
+		marks &= EACH_BYTE(0x80);
+		if (marks) {
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+			return p + (__builtin_ctzll(marks) >> 3);
+#else
 			break;
+#endif
+		}
 		p += 8;
 	}
 	while (p < end && *p != '\n' && *p != '\r')
@@ -165,15 +173,16 @@ static void take_field(lat_sse *sse, lat_span line, bool passes)
 
 /* ---- events ---- */
 
-static lat_status check(const lat_sse *sse, size_t line_len, lat_error *err)
+static bool buffers_ok(const lat_sse *sse)
 {
-	size_t data = sse->data_kept ? sse->data.len : sse->data_at.len;
-	if (line_len > sse->max_bytes || data > sse->max_bytes)
+	return lat_buf_ok(&sse->line) && lat_buf_ok(&sse->name) && lat_buf_ok(&sse->data) && lat_buf_ok(&sse->id);
+}
+
+static lat_status check(const lat_sse *sse, lat_error *err)
+{
+	if ((sse->data_kept ? sse->data.len : sse->data_at.len) > sse->max_bytes)
 		return too_long(sse, err);
-	if (!lat_buf_ok(&sse->line) || !lat_buf_ok(&sse->name) || !lat_buf_ok(&sse->data) ||
-	    !lat_buf_ok(&sse->id))
-		return lat_fail_nomem(err);
-	return LAT_OK;
+	return buffers_ok(sse) ? LAT_OK : lat_fail_nomem(err);
 }
 
 static void forget_event(lat_sse *sse)
@@ -211,9 +220,10 @@ lat_status lat_sse_next(lat_sse *sse, lat_span *bytes, lat_sse_event *event, boo
 		lat_span line;
 		bool kept;
 		bool whole = take_line(sse, bytes, &line, &kept);
-		lat_status status = check(sse, line.len, err);
-		if (status != LAT_OK)
-			return status;
+		if (line.len > sse->max_bytes)
+			return too_long(sse, err);
+		if (kept && !lat_buf_ok(&sse->line))
+			return lat_fail_nomem(err);
 		if (!whole)
 			break;
 		if (line.len == 0)
@@ -222,7 +232,7 @@ lat_status lat_sse_next(lat_sse *sse, lat_span *bytes, lat_sse_event *event, boo
 			take_field(sse, line, kept);
 		if (kept)
 			lat_buf_clear(&sse->line);
-		status = check(sse, 0, err);
+		lat_status status = check(sse, err);
 		if (status != LAT_OK)
 			return status;
 	}
@@ -230,5 +240,5 @@ lat_status lat_sse_next(lat_sse *sse, lat_span *bytes, lat_sse_event *event, boo
 		keep(&sse->name, &sse->name_at, &sse->name_kept);
 		keep(&sse->data, &sse->data_at, &sse->data_kept);
 	}
-	return check(sse, 0, err);
+	return check(sse, err);
 }
