@@ -158,7 +158,7 @@ static lat_http *of(void *user)
 static void on_moved(lat_pool_job *job)
 {
 	lat_http *http = (lat_http *)job;
-	http->activity_ns = lat_now_ns();
+	http->activity_ns = lat_pool_time_ns(http->pool);
 	if (job->phase == LAT_POOL_CONNECTED)
 		http->connect_start_ns = 0; /* should it be found dead, another is tried */
 	else if (!http->connect_start_ns)
@@ -169,7 +169,7 @@ static void on_moved(lat_pool_job *job)
 static size_t on_read(char *dst, size_t size, size_t n, void *user)
 {
 	lat_http *http = of(user);
-	http->activity_ns = lat_now_ns();
+	http->activity_ns = lat_pool_time_ns(http->pool);
 	return lat_request_read(&http->request, dst, size * n);
 }
 
@@ -203,7 +203,7 @@ static size_t on_header(char *line, size_t size, size_t n, void *user)
 {
 	lat_http *http = of(user);
 	n *= size;
-	http->activity_ns = lat_now_ns();
+	http->activity_ns = lat_pool_time_ns(http->pool);
 	http->got_bytes = true;
 	if (http->head_done)
 		return n;
@@ -233,7 +233,7 @@ static size_t on_data(char *bytes, size_t size, size_t n, void *user)
 {
 	lat_http *http = of(user);
 	n *= size;
-	http->activity_ns = lat_now_ns();
+	http->activity_ns = lat_pool_time_ns(http->pool);
 	http->got_bytes = true;
 	if (n > SIZE_MAX - http->received || (http->max_reply && http->received + n > http->max_reply)) {
 		fail_reply_limit(http);
@@ -431,7 +431,8 @@ void lat_http_resume(lat_http *http)
 	if (!http->paused || http->done)
 		return;
 	http->paused = false;
-	http->activity_ns = lat_now_ns();
+	lat_pool_note_time(http->pool);
+	http->activity_ns = lat_pool_time_ns(http->pool);
 	arm(http, NULL);
 	curl_easy_pause(http->handle->curl, CURLPAUSE_CONT);
 }

@@ -47,6 +47,7 @@ struct lat_pool {
 	lat_handle *active; /* in the multi */
 	int active_count;
 	bool finishing; /* inside finish_done */
+	int64_t time_ns;
 	lat_pool_job *deaf;
 };
 
@@ -265,6 +266,7 @@ static void finish_done(lat_pool *pool)
 static void run_multi(lat_pool *pool, curl_socket_t fd, int bits, int *running)
 {
 	*running = pool->active_count;
+	lat_pool_note_time(pool);
 	if (!pool->deaf && curl_multi_socket_action(pool->multi, fd, bits, running) == CURLM_OUT_OF_MEMORY)
 		for (lat_handle *handle = pool->active; handle; handle = handle->next)
 			mark_deaf(pool, handle->job);
@@ -475,6 +477,16 @@ lat_pool *lat_pool_new(lat_loop *loop, lat_handle_setup *setup, lat_error *err)
 		return NULL;
 	}
 	return pool;
+}
+
+int64_t lat_pool_time_ns(const lat_pool *pool)
+{
+	return pool->time_ns;
+}
+
+void lat_pool_note_time(lat_pool *pool)
+{
+	pool->time_ns = lat_now_ns();
 }
 
 lat_loop *lat_pool_loop(const lat_pool *pool)

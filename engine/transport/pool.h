@@ -57,6 +57,10 @@ lat_pool *lat_pool_new(lat_loop *loop, lat_handle_setup *setup, lat_error *err);
 void lat_pool_free(lat_pool *pool);
 lat_loop *lat_pool_loop(const lat_pool *pool);
 
+/* The time when libcurl was last set to work: for its callbacks, which come by the ten thousand, the time of now. */
+int64_t lat_pool_time_ns(const lat_pool *pool);
+void lat_pool_note_time(lat_pool *pool);
+
 lat_handle *lat_pool_borrow(lat_pool *pool, lat_pool_job *job, lat_error *err);
 void lat_pool_give_back(lat_handle *handle); /* stops it when it runs; the job gets no call */
 
