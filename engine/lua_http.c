@@ -41,6 +41,7 @@ static int pool_gc(lua_State *L)
 
 lat_pool *lat_lua_pool(lua_State *L)
 {
+	lat_lua_refuse_in_finalizer(L);
 	luaL_checkstack(L, 4, NULL);
 	lua_rawgetp(L, LUA_REGISTRYINDEX, &POOL_KEY);
 	pool_box *box = lua_touserdata(L, -1);

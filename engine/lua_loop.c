@@ -63,8 +63,16 @@ static loop_box *get_box(lua_State *L)
 	return box;
 }
 
+/* In a finalizer the collector is stopped from inside, and refuses every order (since Lua 5.4.4). */
+void lat_lua_refuse_in_finalizer(lua_State *L)
+{
+	if (lua_gc(L, LUA_GCCOUNT) < 0)
+		luaL_error(L, "nothing that waits can be started in a finalizer (__gc)");
+}
+
 lat_loop *lat_lua_loop(lua_State *L)
 {
+	lat_lua_refuse_in_finalizer(L);
 	return get_box(L)->loop;
 }
 

@@ -8,8 +8,12 @@
 #include "scheduler/loop.h"
 
 /* The loop of this state, made at the first call and kept in the registry. It is let go when the state closes;
- * ops hold it themselves. Raises when it can't be made, and when the state is closing. */
+ * ops hold it themselves. Raises when it can't be made, and in finalizers: what is made in one while the state
+ * closes is never collected. */
 lat_loop *lat_lua_loop(lua_State *L);
+
+/* That last check alone. */
+void lat_lua_refuse_in_finalizer(lua_State *L);
 
 /* The argument as nanoseconds, rounded up. Raises unless it is a number of milliseconds >= 0. */
 int64_t lat_lua_check_ms(lua_State *L, int arg);
