@@ -212,15 +212,9 @@ static int core_message_from_json(lua_State *L)
 }
 
 static const luaL_Reg MESSAGE_METHODS[] = {
-	{"table", message_table},
-	{"json", message_json},
-	{"calls", message_calls},
-	{"usage", message_usage},
-	{"text", message_text},
-	{"stop_reason", message_stop_reason},
-	{"model", message_model},
-	{"__gc", message_gc},
-	{NULL, NULL},
+	{"table", message_table}, {"json", message_json}, {"calls", message_calls},
+	{"usage", message_usage}, {"text", message_text}, {"stop_reason", message_stop_reason},
+	{"model", message_model}, {"__gc", message_gc},   {NULL, NULL},
 };
 
 static const luaL_Reg SCRATCH_METHODS[] = {{"__gc", scratch_gc}, {NULL, NULL}};

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "messages/pieces.h"
+#include "messages/surrogates.h"
 #include "json/raw.h"
 #include "json/read.h"
 
@@ -19,6 +20,9 @@ typedef struct {
 struct lat_assembly {
 	lat_arena arena;
 	lat_value event;
+	lat_span data;        /* its text */
+	lat_buf mended;       /* holds that text when halves of surrogate pairs had to go */
+	unsigned high;        /* the half that ended the piece before */
 	lat_message *message; /* from message_start on */
 	open_block *blocks;   /* by index; those of one index in the order they started in */
 	size_t count, room;
@@ -51,6 +55,7 @@ void lat_assembly_free(lat_assembly *a)
 	free_blocks(a);
 	lat_message_free(a->message);
 	lat_arena_free(&a->arena);
+	lat_buf_free(&a->mended);
 	free(a);
 }
 
@@ -297,18 +302,33 @@ static lat_status act(lat_assembly *a, event_type type, lat_span data, lat_error
 	}
 }
 
+static lat_status read_json(lat_assembly *a, lat_span data, lat_error *err)
+{
+	static const lat_json_options OPTIONS = {.max_bytes = SIZE_MAX, .max_depth = LAT_STREAM_DEPTH};
+	lat_arena_reset(&a->arena);
+	a->data = data;
+	lat_status status = lat_json_read(&a->arena, data.s, data.len, &OPTIONS, &a->event, err);
+	if (status != LAT_E_SYNTAX)
+		return status;
+	lat_buf_clear(&a->mended);
+	if (!lat_mend_surrogates(&a->mended, data, &a->high))
+		return status;
+	if (!lat_buf_ok(&a->mended))
+		return lat_fail_nomem(err);
+	a->data = lat_span_of(a->mended.data, a->mended.len);
+	return lat_json_read(&a->arena, a->data.s, a->data.len, &OPTIONS, &a->event, err);
+}
+
 /* Reads the event's data. *type is EVENT_OTHER for what can be ignored. */
 static lat_status read_event(lat_assembly *a, const lat_sse_event *event, event_type *type, bool *is_json,
                              lat_error *err)
 {
-	static const lat_json_options OPTIONS = {.max_bytes = SIZE_MAX, .max_depth = LAT_STREAM_DEPTH};
-	lat_arena_reset(&a->arena);
 	*is_json = false;
 	event_type named = type_of(event->name);
 	*type = EVENT_OTHER;
 	if (lat_text_is_blank(event->data.s, event->data.len) || lat_span_is(event->data, "[DONE]"))
 		return LAT_OK;
-	lat_status status = lat_json_read(&a->arena, event->data.s, event->data.len, &OPTIONS, &a->event, err);
+	lat_status status = read_json(a, event->data, err);
 	*is_json = status == LAT_OK && a->event.type == LAT_OBJECT;
 	if (*is_json) {
 		lat_span typed = string_member(&a->event, "type");
@@ -341,7 +361,7 @@ lat_status lat_assembly_event(lat_assembly *a, const lat_sse_event *event, const
 		lat_error why;
 		lat_status status = read_event(a, event, &type, &is_json, &why);
 		if (status == LAT_OK && !a->done)
-			status = act(a, type, event->data, &why);
+			status = act(a, type, a->data, &why);
 		if (status != LAT_OK && !a->done)
 			a->failure = why;
 		if (parsed && is_json)

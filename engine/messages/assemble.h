@@ -7,6 +7,7 @@
  *   blocks are put in order of their index, in whatever order they interleave; an index that is used again
  *   after its block stopped is a new block behind it; deltas behind a block's stop, and stops of blocks that
  *   never started, are taken;
+ *   a surrogate pair that is cut in two, each half in a delta of its own, is joined; other halves are U+FFFD;
  *   a second message_start is taken as long as no block has begun;
  *   an error event fails the try: LAT_E_IO, and lat_assembly_error says what it was;
  *   everything behind message_stop is ignored;

@@ -311,7 +311,7 @@ lat_status lat_message_add(lat_message *message, const lat_block_source *source,
 	if (source->value->type != LAT_OBJECT)
 		return lat_fail(err, LAT_E_INVALID, "a content block must be an object");
 	if (!type || type->type != LAT_STRING)
-		return lat_fail_at(err, LAT_E_INVALID, "type", "a content block needs a type, a string");
+		return lat_fail(err, LAT_E_INVALID, "a content block needs a type, a string");
 	if (!source->has_text && lat_block_is_blank(source->value))
 		return LAT_OK;
 	builder b = {.message = message, .source = source};

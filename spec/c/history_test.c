@@ -361,7 +361,8 @@ static void what_is_no_session_says_where(void)
 	            "0.content.1: a content block must be an object with a type"));
 }
 
-/* ---- a property: whatever is saved, what is loaded is a valid history, and stays as it is when it is loaded again ---- */
+/* ---- a property: whatever is saved, what is loaded is a valid history, and stays as it is when it is
+ * loaded again ---- */
 
 static void random_message(lat_buf *b)
 {

@@ -1,6 +1,7 @@
-/* Streams, messages and histories with each allocation failed in turn, alone or with all behind it: the outcome is
- * "not enough memory" or the right one, a history is as before or changed whole, and nothing leaks (the leak check of a
- * sanitizer looks at the end). malloc, calloc and realloc come here by the linker's --wrap. */
+/* Streams, messages and histories with each allocation failed in turn, alone or with all behind it: the
+ * outcome is "not enough memory" or the right one, a history is as before or changed whole, and nothing
+ * leaks (the leak check of a sanitizer looks at the end). malloc, calloc and realloc come here by the
+ * linker's --wrap. */
 #include "messages_support.h"
 
 static struct {
@@ -47,7 +48,10 @@ static const char STREAM[] = START BLOCK(0, "{\"type\":\"thinking\",\"thinking\"
 	DELTA(0, "{\"type\":\"thinking_delta\",\"thinking\":\"Hm\"}") DELTA(
 		0, "{\"type\":\"signature_delta\",\"signature\":\"c2ln\"}")
 		BLOCK(1, "{\"type\":\"text\",\"text\":\"\",\"citations\":[1]}") TEXT_DELTA(
-			1, "Gr\xc3\xbc\xc3\x9f\\u0041") DELTA(1, "{\"type\":\"citations_delta\",\"citation\":2}")
+			1,
+			"Gr\xc3\xbc\\ud83d") TEXT_DELTA(1,
+                                            "\\ude00") DELTA(1,
+                                                             "{\"type\":\"citations_delta\",\"citation\":2}")
 			BLOCK(2, TOOL("1", "{}")) INPUT_DELTA(2, "{\\\"a\\\":") INPUT_DELTA(
 				2, "\\\"\\\\u0041\\\"}") BLOCK(3, TOOL("1", "{}")) INPUT_DELTA(3, "{\\\"cut")
 				BLOCK(4, "{\"type\":\"tool_use\",\"name\":\"?\"}") "id: 1\ndata: {\"type\":\ndata: \"news\"}\n\n" END(

@@ -21,8 +21,8 @@ __attribute__((unused)) static void open_stream(stream_reading *r, size_t max_by
 	r->status = r->assembly ? LAT_OK : LAT_E_NOMEM;
 }
 
-/* The piece is copied to memory of exactly its size, which is given back at once: a sanitizer sees views that outlive
- * it. */
+/* The piece is copied to memory of exactly its size, which is given back at once: a sanitizer sees views
+ * that outlive it. */
 __attribute__((unused)) static void feed(stream_reading *r, const char *bytes, size_t n)
 {
 	char *piece = malloc(n ? n : 1);

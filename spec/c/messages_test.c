@@ -16,6 +16,27 @@ static void text_is_joined(void)
 	            "{\"text\":\"whole\", \"type\":\"text\",\"citations\":null}"));
 }
 
+/* A server that cuts between UTF-16 code units, and escapes what it cut. */
+static void halves_of_surrogate_pairs_are_joined(void)
+{
+	CHECK(makes(START BLOCK(0, EMPTY_TEXT) TEXT_DELTA(0, "a\\ud83d") TEXT_DELTA(0, "\\uDE00b")
+	                END("end_turn"),
+	            "{\"type\":\"text\",\"text\":\"a\xf0\x9f\x98\x80"
+	            "b\"}"));
+	CHECK(makes(START BLOCK(0, EMPTY_TEXT) TEXT_DELTA(0, "\\ud83d") TEXT_DELTA(0, "\\ude00\\ud83d")
+	                TEXT_DELTA(0, "\\ude01") END("end_turn"),
+	            "{\"type\":\"text\",\"text\":\"\xf0\x9f\x98\x80\xf0\x9f\x98\x81\"}"));
+	CHECK(makes(START BLOCK(0, EMPTY_TEXT) TEXT_DELTA(0, "\\ud83dx \\ude00y \\\\ud83d") END("end_turn"),
+	            "{\"type\":\"text\",\"text\":\"\xef\xbf\xbdx \xef\xbf\xbdy \\\\ud83d\"}"));
+	CHECK(makes(START BLOCK(0, EMPTY_TEXT) TEXT_DELTA(0, "x\\ud83d") TEXT_DELTA(0, "y") END("end_turn"),
+	            "{\"type\":\"text\",\"text\":\"xy\"}"));
+	CHECK(makes(START BLOCK(0, EMPTY_TEXT) TEXT_DELTA(0, "\\ude00") END("end_turn"),
+	            "{\"type\":\"text\",\"text\":\"\xef\xbf\xbd\"}"));
+	CHECK(makes(START BLOCK(0, TOOL("a", "{}")) INPUT_DELTA(0, "{\\\"a\\\":\\\"\\ud83d")
+	                INPUT_DELTA(0, "\\ude00\\\"}") END("tool_use"),
+	            TOOL("a", "{\"a\":\"\xf0\x9f\x98\x80\"}")));
+}
+
 static void blank_text_is_dropped_and_the_order_kept(void)
 {
 	CHECK(makes(START BLOCK(0, EMPTY_TEXT) STOP_BLOCK(0) BLOCK(1, TOOL("a", "{}")) STOP_BLOCK(1)
@@ -307,6 +328,7 @@ static void a_body_that_is_no_message_says_where(void)
 int main(void)
 {
 	text_is_joined();
+	halves_of_surrogate_pairs_are_joined();
 	blank_text_is_dropped_and_the_order_kept();
 	thinking_keeps_its_signature();
 	unknown_blocks_and_deltas_and_events_pass();

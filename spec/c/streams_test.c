@@ -1,4 +1,5 @@
-/* Whole streams: what breaks the protocol, what is taken all the same, errors inside, every cut and every split. */
+/* Whole streams: what breaks the protocol, what is taken all the same, errors inside, every cut and every
+ * split. */
 #include "messages_support.h"
 
 static bool fails_with(const char *stream, lat_status kind, const char *part)
@@ -166,7 +167,8 @@ static const char *const STREAMS[] = {
 };
 enum { STREAM_COUNT = sizeof STREAMS / sizeof *STREAMS };
 
-/* Where message_stop has been seen whole: behind the line end of the empty line that delivers it; of CR LF the CR does. */
+/* Where message_stop has been seen whole: behind the line end of the empty line that delivers it; of CR LF
+ * the CR does. */
 static size_t end_of(const char *stream)
 {
 	const char *p = strstr(stream, "{\"type\":\"message_stop\"}") + strlen("{\"type\":\"message_stop\"}");

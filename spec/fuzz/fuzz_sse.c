@@ -1,5 +1,6 @@
-/* Any bytes through the event stream parser: whole, byte by byte, and cut where the first byte says, they give the same
- * events and the same failure; no event breaks the bound; an id holds no NUL, a name no line end. */
+/* Any bytes through the event stream parser: whole, byte by byte, and cut where the first byte says, they
+ * give the same events and the same failure; no event breaks the bound; an id holds no NUL, a name no line
+ * end. */
 #include <stdio.h>
 #include <stdlib.h>
 
