@@ -289,6 +289,8 @@ static lat_status act(lat_assembly *a, event_type type, lat_span data, lat_error
 		return lat_fail(err, LAT_E_SYNTAX, "the stream doesn't begin with message_start");
 	switch (type) {
 	case EVENT_DELTA:
+		if (data.s != a->mended.data)
+			a->high = 0; /* the other half would have come now */
 		return on_delta(a, data, err);
 	case EVENT_BLOCK_START:
 		return on_block_start(a, data, err);

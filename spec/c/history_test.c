@@ -350,6 +350,21 @@ static void ids_that_stand_twice_become_two(void)
 	}
 }
 
+static void each_of_two_results_with_one_id_is_used_once(void)
+{
+	static const char SESSION[] =
+		"[" USER(TEXT("q")) "," ASSISTANT(TOOL("1", "{}") "," TOOL("1", "{}")) "," USER(
+			RESULT("1") ",{\"type\":\"tool_result\",\"tool_use_id\":\"1\",\"content\":\"second\"}") "]";
+	lat_history *h = lat_history_from_json(SESSION, sizeof SESSION - 1, &err);
+	lat_buf b = LAT_BUF_INIT;
+	lat_history_write(h, &b);
+	const char *first = strstr(lat_buf_cstr(&b), "\"content\":\"ok\""),
+			   *second = strstr(b.data, "\"content\":\"second\"");
+	CHECK(first && second && first < second && !strstr(first + 1, "\"content\":\"ok\""));
+	lat_buf_free(&b);
+	lat_history_free(h);
+}
+
 static void what_is_no_session_says_where(void)
 {
 	CHECK(mends("{}", ": expected an array of messages"));
@@ -468,6 +483,7 @@ int main(void)
 	blank_text_goes_at_every_level();
 	what_stands_before_the_first_user_message_goes();
 	ids_that_stand_twice_become_two();
+	each_of_two_results_with_one_id_is_used_once();
 	what_is_no_session_says_where();
 	any_session_becomes_a_valid_history();
 	printf("%d passed, %d failed\n", passed, failed);

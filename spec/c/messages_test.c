@@ -30,6 +30,12 @@ static void halves_of_surrogate_pairs_are_joined(void)
 	            "{\"type\":\"text\",\"text\":\"\xef\xbf\xbdx \xef\xbf\xbdy \\\\ud83d\"}"));
 	CHECK(makes(START BLOCK(0, EMPTY_TEXT) TEXT_DELTA(0, "x\\ud83d") TEXT_DELTA(0, "y") END("end_turn"),
 	            "{\"type\":\"text\",\"text\":\"xy\"}"));
+	CHECK(makes(START BLOCK(0, EMPTY_TEXT) TEXT_DELTA(0, "x\\ud83d") EVENT("ping", "{}")
+	                TEXT_DELTA(0, "\\ude00") TEXT_DELTA(0, "\\ude00") END("end_turn"),
+	            "{\"type\":\"text\",\"text\":\"x\xf0\x9f\x98\x80\xef\xbf\xbd\"}"));
+	CHECK(makes(START BLOCK(0, EMPTY_TEXT) TEXT_DELTA(0, "x\\ud83d") TEXT_DELTA(0, "y")
+	                TEXT_DELTA(0, "\\ude00") END("end_turn"),
+	            "{\"type\":\"text\",\"text\":\"xy\xef\xbf\xbd\"}"));
 	CHECK(makes(START BLOCK(0, EMPTY_TEXT) TEXT_DELTA(0, "\\ude00") END("end_turn"),
 	            "{\"type\":\"text\",\"text\":\"\xef\xbf\xbd\"}"));
 	CHECK(makes(START BLOCK(0, TOOL("a", "{}")) INPUT_DELTA(0, "{\\\"a\\\":\\\"\\ud83d")
@@ -67,6 +73,15 @@ static void thinking_keeps_its_signature(void)
 	CHECK(makes(START BLOCK(0, "{\"type\":\"redacted_thinking\", \"data\":\"a\\/b\\u0041==\"}")
 	                DELTA(0, "{\"type\":\"text_delta\",\"text\":\"x\"}") END("end_turn"),
 	            "{\"type\":\"redacted_thinking\", \"data\":\"a\\/b\\u0041==\"}"));
+}
+
+/* A text goes on where its start ended; a signature is one thing, so pieces of one replace it. */
+static void a_signature_of_the_start_is_replaced(void)
+{
+	CHECK(makes(START BLOCK(0, "{\"type\":\"thinking\",\"thinking\":\"H\",\"signature\":\"old\"}")
+	                DELTA(0, "{\"type\":\"thinking_delta\",\"thinking\":\"m\"}")
+	                    DELTA(0, "{\"type\":\"signature_delta\",\"signature\":\"new\"}") END("end_turn"),
+	            "{\"type\":\"thinking\",\"thinking\":\"Hm\",\"signature\":\"new\"}"));
 }
 
 static void unknown_blocks_and_deltas_and_events_pass(void)
@@ -331,6 +346,7 @@ int main(void)
 	halves_of_surrogate_pairs_are_joined();
 	blank_text_is_dropped_and_the_order_kept();
 	thinking_keeps_its_signature();
+	a_signature_of_the_start_is_replaced();
 	unknown_blocks_and_deltas_and_events_pass();
 	citations_are_kept_byte_for_byte();
 	blocks_are_put_in_order_of_their_index();
