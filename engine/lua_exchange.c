@@ -1,7 +1,7 @@
 /* Bindings of exchanges: core.exchange.
  *
- * An exchange lives inside its userdata, which never moves. The strings that it borrows hang on user values, as does
- * its history. All on the thread of the lua_State. */
+ * An exchange lives inside its userdata, which never moves. The strings that it borrows hang on user
+ * values, as does its history. All on the thread of the lua_State. */
 #include "exchange/exchange.h"
 
 #include <string.h>
@@ -106,8 +106,8 @@ static void push_problem(lua_State *L, const lat_reply_error *problem)
 	}
 }
 
-/* message() → message, or nil and {kind=, message=, retryable=, status=, type=, request_id=, retry_after_ms=}; the same
- * at every call. Events that nobody took are void. */
+/* message() → message, or nil and {kind=, message=, retryable=, status=, type=, request_id=,
+ * retry_after_ms=}; the same at every call. Events that nobody took are void. */
 static int exchange_message(lua_State *L)
 {
 	lat_exchange *x = check(L);
@@ -145,7 +145,8 @@ static int exchange_gc(lua_State *L)
 	return 0;
 }
 
-/* Cancels, and gives all memory back that message() doesn't need any more: the collector sees little of it. */
+/* Cancels, and gives all memory back that message() doesn't need any more: the collector sees little of
+ * it. */
 static int exchange_close(lua_State *L)
 {
 	lat_exchange_cancel(check(L));
@@ -223,12 +224,15 @@ static const char *check_url(lua_State *L)
 {
 	size_t len = 0;
 	const char *url = lat_lua_opt_string(L, 1, WHAT, "url", &len);
-	if (!url)
+	if (!url) {
 		luaL_error(L, WHAT ": url: expected a string, got nil");
+		return "";
+	}
 	return strlen(url) == len ? url : ""; /* an empty one is refused, as one with a NUL byte must be */
 }
 
-/* exchange{url, headers, prefix, history or messages, suffix, events, secrets, cache_mark, timeout_ms, …} → op */
+/* exchange{url, headers, prefix, history or messages, suffix, events, secrets, cache_mark, timeout_ms, …}
+ * → op */
 static int core_exchange(lua_State *L)
 {
 	luaL_checktype(L, 1, LUA_TTABLE);

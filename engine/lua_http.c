@@ -1,7 +1,7 @@
 /* Bindings of HTTP: core.http_start, and what exchanges need of it too.
  *
- * An op is a userdata that owns its transfer and what came of the reply; its Lua-side strings (the body that is
- * being sent) hang on its user values. All on the thread of the lua_State. */
+ * An op is a userdata that owns its transfer and what came of the reply; its Lua-side strings (the body
+ * that is being sent) hang on its user values. All on the thread of the lua_State. */
 #include "lua_http.h"
 
 #include <string.h>

@@ -17,8 +17,8 @@ bool lat_lua_opt_boolean(lua_State *L, int idx, const char *what, const char *na
 int64_t lat_lua_opt_ms(lua_State *L, int idx, const char *what, const char *name); /* as ns; 0: not there */
 size_t lat_lua_opt_bytes(lua_State *L, int idx, const char *what, const char *name, size_t missing);
 
-/* Option headers = {{name, value, secret = true?}, …}: pushes a block of memory that holds the array (nil when
- * there is none); its strings belong to the table. */
+/* Option headers = {{name, value, secret = true?}, …}: pushes a block of memory that holds the array (nil
+ * when there is none); its strings belong to the table. */
 const lat_header *lat_lua_opt_headers(lua_State *L, int idx, const char *what, size_t *n);
 
 /* "timeout", "abort", "limit", "invalid" or "io". */

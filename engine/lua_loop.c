@@ -1,7 +1,7 @@
 /* Bindings of the loop: core.turn, core.now_ms, core.wall_ms, core.timer.
  *
- * The loop is owned by a userdata in the registry, a timer by its own userdata; both are collected on the thread
- * of the lua_State, in whatever order. */
+ * The loop is owned by a userdata in the registry, a timer by its own userdata; both are collected on the
+ * thread of the lua_State, in whatever order. */
 #include "lua_loop.h"
 
 #include <math.h>

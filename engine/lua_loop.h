@@ -7,9 +7,9 @@
 
 #include "scheduler/loop.h"
 
-/* The loop of this state, made at the first call and kept in the registry. It is let go when the state closes;
- * ops hold it themselves. Raises when it can't be made, and in finalizers: what is made in one while the state
- * closes is never collected. */
+/* The loop of this state, made at the first call and kept in the registry. It is let go when the state
+ * closes; ops hold it themselves. Raises when it can't be made, and in finalizers: what is made in one
+ * while the state closes is never collected. */
 lat_loop *lat_lua_loop(lua_State *L);
 
 /* That last check alone. */

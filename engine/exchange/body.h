@@ -3,7 +3,8 @@
  *     prefix | history[0, mark) | cache mark | history[mark, end) | its close | suffix
  *     prefix | messages | suffix
  *
- * Borrows prefix, messages and suffix, which must stay until lat_body_free; owns its hold on the history's bytes. */
+ * Borrows prefix, messages and suffix, which must stay until lat_body_free; owns its hold on the history's
+ * bytes. */
 #ifndef LAT_EXCHANGE_BODY_H
 #define LAT_EXCHANGE_BODY_H
 
@@ -19,8 +20,8 @@ typedef struct {
 	size_t size;
 } lat_body;
 
-/* history NULL: `messages` stand there as they are. cache_mark: the end of the history is marked as the end of what
- * the service may cache. */
+/* history NULL: `messages` stand there as they are. cache_mark: the end of the history is marked as the
+ * end of what the service may cache. */
 lat_status lat_body_make(lat_body *body, lat_span prefix, lat_history *history, lat_span messages,
                          lat_span suffix, bool cache_mark, lat_error *err);
 void lat_body_free(lat_body *body);

@@ -1,4 +1,5 @@
-/* lat_exchange: a transfer whose reply goes to a reader. See exchange.h for who owns what. Loop thread only. */
+/* lat_exchange: a transfer whose reply goes to a reader. See exchange.h for who owns what. Loop thread
+ * only. */
 #include "exchange/exchange.h"
 
 #include <time.h>

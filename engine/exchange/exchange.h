@@ -1,8 +1,9 @@
-/* lat_exchange: one try of a model request, from the bytes of the history to a message or the reason why not.
+/* lat_exchange: one try of a model request, from the bytes of the history to a message or the reason why
+ * not.
  *
- * Joins the transport and the reader. Loop thread only. An exchange is an op of the loop: it is notified when an
- * event waits, and when it is done. When many bytes wait for somebody to take events, the transfer is paused, and
- * the service with it. */
+ * Joins the transport and the reader. Loop thread only. An exchange is an op of the loop: it is notified
+ * when an event waits, and when it is done. When many bytes wait for somebody to take events, the transfer
+ * is paused, and the service with it. */
 #ifndef LAT_EXCHANGE_EXCHANGE_H
 #define LAT_EXCHANGE_EXCHANGE_H
 
@@ -33,8 +34,8 @@ typedef struct {
 	size_t max_request_bytes, max_reply_bytes;
 } lat_exchange_request;
 
-/* Makes it, at a place where it stays, and starts it. Fails for want of memory only (free it then, too); what is wrong
- * with the request comes out as a problem. */
+/* Makes it, at a place where it stays, and starts it. Fails for want of memory only (free it then, too);
+ * what is wrong with the request comes out as a problem. */
 lat_status lat_exchange_start(lat_exchange *exchange, lat_pool *pool, const lat_exchange_request *request,
                               lat_error *err);
 void lat_exchange_free(lat_exchange *exchange);   /* ends it when it runs; all zero, or twice, is fine */

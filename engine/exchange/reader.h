@@ -1,10 +1,10 @@
 /* lat_reader: the head and the bytes of one reply → a message, or the reason why it is none.
  *
- * The reply may be a stream of events or one JSON text, whatever was asked for: the content type tells, and where
- * it doesn't, the first bytes do.
+ * The reply may be a stream of events or one JSON text, whatever was asked for: the content type tells,
+ * and where it doesn't, the first bytes do.
  *
- * Without `events` a stream is taken in as it comes. With `events` the bytes wait here until somebody takes the
- * events one by one: each is parsed once, for the message and for the taker.
+ * Without `events` a stream is taken in as it comes. With `events` the bytes wait here until somebody
+ * takes the events one by one: each is parsed once, for the message and for the taker.
  *
  * Pure: no socket, no clock but for dates in headers. One owner at a time. */
 #ifndef LAT_EXCHANGE_READER_H
@@ -52,8 +52,8 @@ void lat_reader_free(lat_reader *reader); /* one that is all zero is fine */
 
 void lat_reader_head(lat_reader *reader, const lat_head *head, int64_t now_ms);
 void lat_reader_bytes(lat_reader *reader, const char *bytes, size_t n);
-/* The transfer is over; cause NULL: well; LAT_E_ABORT: events that wait are void, too. out_of_time: its whole time was
- * over, so that another try is no use. */
+/* The transfer is over; cause NULL: well; LAT_E_ABORT: events that wait are void, too. out_of_time: its
+ * whole time was over, so that another try is no use. */
 void lat_reader_end(lat_reader *reader, const lat_error *cause, bool out_of_time);
 
 /* How many bytes wait for somebody to take events. */

@@ -1,11 +1,12 @@
 /* lat_loop: one thread's epoll loop with a timer heap and an inbox for other threads.
  *
- * Owns its epoll descriptor, the eventfd that other threads wake it by, and the heap's array; ops, timers and
- * watches belong to their makers. Everything runs on the loop's thread, only lat_loop_post on any.
- * Lock: `inbox.lock` guards the inbox list and the in_inbox flags; nothing else is locked while it is held.
+ * Owns its epoll descriptor, the eventfd that other threads wake it by, and the heap's array; ops, timers
+ * and watches belong to their makers. Everything runs on the loop's thread, only lat_loop_post on any.
+ * Lock: `inbox.lock` guards the inbox list and the in_inbox flags; nothing else is locked while it is
+ * held.
  *
- * The eventfd is watched edge-triggered and never read: each write is an edge of its own, so a wake-up costs the
- * loop no system call beside the epoll_wait that it ends. */
+ * The eventfd is watched edge-triggered and never read: each write is an edge of its own, so a wake-up
+ * costs the loop no system call beside the epoll_wait that it ends. */
 #include "scheduler/loop.h"
 
 #include <errno.h>
@@ -296,7 +297,8 @@ void lat_timer_disarm(lat_loop *loop, lat_timer *timer)
 		sift(loop, i, last);
 }
 
-/* Fires what is due at `now`, but nothing that is armed meanwhile: a timer that re-arms itself can't hold us. */
+/* Fires what is due at `now`, but nothing that is armed meanwhile: a timer that re-arms itself can't hold
+ * us. */
 static void fire_due(lat_loop *loop, int64_t now)
 {
 	uint64_t armed_before = loop->last_order;
@@ -365,8 +367,8 @@ static void probe(void)
 	has_pwait2 = epoll_pwait2(-1, &event, 1, &(struct timespec){0, 0}, NULL) < 0 && errno == EBADF;
 }
 
-/* In nanoseconds where the kernel can (Linux 5.11, unless a sandbox forbids it), else in milliseconds, rounded up:
- * no timer fires early. */
+/* In nanoseconds where the kernel can (Linux 5.11, unless a sandbox forbids it), else in milliseconds,
+ * rounded up: no timer fires early. */
 static int poll_epoll(lat_loop *loop, int64_t timeout_ns)
 {
 	if (timeout_ns > 0) {

@@ -72,13 +72,15 @@ lat_status lat_watch_set(lat_loop *loop, lat_watch *watch, unsigned events,
                          lat_error *err); /* adds or changes */
 void lat_watch_remove(lat_loop *loop, lat_watch *watch);
 
-/* Waits until something happens or timeout_ns is over (-1: no limit, 0: only look), runs watches, then timers, and
- * writes up to cap ids of ready ops; *n says how many. Returns LAT_OK also when a signal ended the wait early.
- * When the thread was long away, all that came in meanwhile is read before a timer that is late is fired. */
+/* Waits until something happens or timeout_ns is over (-1: no limit, 0: only look), runs watches, then
+ * timers, and writes up to cap ids of ready ops; *n says how many. Returns LAT_OK also when a signal ended
+ * the wait early. When the thread was long away, all that came in meanwhile is read before a timer that is
+ * late is fired. */
 lat_status lat_loop_turn(lat_loop *loop, int64_t timeout_ns, uint64_t *ids, size_t cap, size_t *n,
                          lat_error *err);
 
-/* Descriptor that is readable when a watch or a post waits (timers don't show): to sit in a host's own poll. */
+/* Descriptor that is readable when a watch or a post waits (timers don't show): to sit in a host's own
+ * poll. */
 int lat_loop_fd(const lat_loop *loop);
 
 #endif

@@ -26,7 +26,8 @@ static bool named(const lat_header *h, const char *name)
 	return strlen(name) == h->name_len && strncasecmp(h->name, name, h->name_len) == 0;
 }
 
-/* These frame the message: with two opinions about its length, a request can be smuggled (RFC 9112 section 11.2). */
+/* These frame the message: with two opinions about its length, a request can be smuggled (RFC 9112 section
+ * 11.2). */
 static bool is_framing(const lat_header *h)
 {
 	static const char *const names[] = {"content-length", "transfer-encoding", "expect", "te", "trailer",
@@ -125,7 +126,8 @@ static bool build(lat_header_list *out, const lat_header *headers, size_t n, uns
 		if (!later && !append_header(&out->list, &last, &headers[i]))
 			return false;
 	}
-	/* An empty line takes a header out: bodies go without waiting for "100 Continue", and have no invented type. */
+	/* An empty line takes a header out: bodies go without waiting for "100 Continue", and have no invented
+	 * type. */
 	if ((flags & LAT_HEADERS_HAVE_BODY) &&
 	    (!append(&out->list, &last, "Expect:") || (!has_type && !append(&out->list, &last, "Content-Type:"))))
 		return false;

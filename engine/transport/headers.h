@@ -27,8 +27,9 @@ typedef enum {
 	LAT_HEADERS_MAY_TRAVEL = 2, /* a redirect may take them elsewhere: secrets must be known */
 } lat_header_flags;
 
-/* Checks all (RFC 9110 section 5: a name is a token, a value has no control characters; so nobody can smuggle a
- * line) and builds the list: on failure nothing is left to free. LAT_E_INVALID names the header, never its value. */
+/* Checks all (RFC 9110 section 5: a name is a token, a value has no control characters; so nobody can
+ * smuggle a line) and builds the list: on failure nothing is left to free. LAT_E_INVALID names the header,
+ * never its value. */
 lat_status lat_header_list_build(lat_header_list *out, const lat_header *headers, size_t n, unsigned flags,
                                  lat_error *err);
 void lat_header_list_free(lat_header_list *list);

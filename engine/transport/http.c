@@ -1,6 +1,7 @@
 /* lat_http: the life of one transfer: its callbacks, its time limits, its redirects, its end.
  *
- * A transfer is owned by whoever started it and holds a handle of the pool while it runs. Loop thread only. */
+ * A transfer is owned by whoever started it and holds a handle of the pool while it runs. Loop thread
+ * only. */
 #include "transport/http.h"
 
 #include <stdlib.h>
@@ -198,7 +199,8 @@ static void head_complete(lat_http *http)
 		http->sink.head(http->sink.self, &head);
 }
 
-/* One line of the head at a time, status line first, an empty one last; trailers come after the head is done. */
+/* One line of the head at a time, status line first, an empty one last; trailers come after the head is
+ * done. */
 static size_t on_header(char *line, size_t size, size_t n, void *user)
 {
 	lat_http *http = of(user);
@@ -331,7 +333,8 @@ static bool set_callbacks(lat_handle *handle)
 	       curl_easy_setopt(curl, CURLOPT_WRITEDATA, handle) == CURLE_OK;
 }
 
-/* What is the same for every request. Certificates are verified by default, and nothing here turns that off. */
+/* What is the same for every request. Certificates are verified by default, and nothing here turns that
+ * off. */
 static bool set_up(lat_handle *handle)
 {
 	CURL *curl = handle->curl;

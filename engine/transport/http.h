@@ -1,9 +1,10 @@
 /* lat_http: one HTTP request and its reply.
  *
- * Runs on the loop's thread. The body is read from a source and the reply goes to a sink, piece by piece, in
- * whatever pieces the network makes; neither is ever held whole by the transport. Sink functions are called inside
- * libcurl: they may note things and notify ops, and must not call lat_http or Lua. `done` is the exception: it is
- * called once, last, outside libcurl, never inside lat_http_start; it may free the transfer.
+ * Runs on the loop's thread. The body is read from a source and the reply goes to a sink, piece by piece,
+ * in whatever pieces the network makes; neither is ever held whole by the transport. Sink functions are
+ * called inside libcurl: they may note things and notify ops, and must not call lat_http or Lua. `done` is
+ * the exception: it is called once, last, outside libcurl, never inside lat_http_start; it may free the
+ * transfer.
  *
  * No error message holds a header's value, or anything of the URL but host and port. */
 #ifndef LAT_TRANSPORT_HTTP_H
@@ -65,8 +66,8 @@ lat_http *lat_http_start(lat_pool *pool, const lat_http_request *request, const 
 /* Stops it if it runs, without another call to the sink. NULL is fine. */
 void lat_http_free(lat_http *http);
 
-/* Frees it like lat_http_free, but lets the last bytes of a reply come in first, for a while, so that the connection
- * can be used again: for a reader who has what he wants before the reply has formally ended. */
+/* Frees it like lat_http_free, but lets the last bytes of a reply come in first, for a while, so that the
+ * connection can be used again: for a reader who has what he wants before the reply has formally ended. */
 void lat_http_linger(lat_http *http);
 
 void lat_http_resume(lat_http *http);            /* after LAT_HTTP_PAUSE; not inside a sink's function */

@@ -1,21 +1,13 @@
 /* lat_pool: curl's multi interface on the loop.
  *
- * Owns the multi, the idle handles and a slot for each descriptor that libcurl ever waited for. Loop thread only.
- *
- * System calls are what a small exchange costs most, so a connection that falls idle stays in epoll: libcurl says
- * "remove" after each reply and "add" at the next request, but only a socket that becomes readable meanwhile (its
- * peer has hung up) is really taken out. That holds for sockets of connections that stand, since those are closed
- * by close_socket; libcurl closes others without a word (the resolver's wake-up, a connection that doesn't come
- * about, the slower one of two tries), so they leave epoll as it says. */
+ * Owns the multi, the sockets' watches and the idle handles. Loop thread only. */
 #include "transport/pool.h"
 
-#include <errno.h>
 #include <stdint.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
-#include <unistd.h>
+
+#include "transport/sockets.h"
 
 enum {
 	NS_PER_MS = 1000000,
@@ -27,21 +19,13 @@ enum {
 
 static const int64_t NEVER_NS = INT64_MAX / 2;
 
-typedef struct {
-	lat_watch watch; /* first */
-	lat_pool *pool;
-	unsigned wanted; /* what libcurl waits for; 0: nothing, the watch is only kept */
-	bool ours;       /* opened by open_socket */
-} socket_slot;
-
 struct lat_pool {
 	size_t holds;
 	lat_loop *loop;
 	CURLM *multi;
 	lat_handle_setup *setup;
-	lat_timer timer;     /* libcurl's; always armed, so that moving it can't fail */
-	socket_slot **slots; /* by descriptor */
-	size_t slot_cap;
+	lat_timer timer; /* libcurl's; always armed, so that moving it can't fail */
+	lat_sockets sockets;
 	lat_handle *idle;
 	size_t idle_count;
 	lat_handle *active; /* in the multi */
@@ -51,56 +35,7 @@ struct lat_pool {
 	lat_pool_job *deaf;
 };
 
-/* ---- sockets ---- */
-
-static socket_slot *find_slot(const lat_pool *pool, curl_socket_t fd)
-{
-	return (size_t)fd < pool->slot_cap ? pool->slots[fd] : NULL;
-}
-
-static bool grow_slots(lat_pool *pool, size_t at_least)
-{
-	size_t cap = pool->slot_cap ? pool->slot_cap : 32;
-	while (cap < at_least)
-		cap *= 2;
-	socket_slot **slots = realloc(pool->slots, cap * sizeof(socket_slot *));
-	if (!slots)
-		return false;
-	memset(slots + pool->slot_cap, 0, (cap - pool->slot_cap) * sizeof(socket_slot *));
-	pool->slots = slots;
-	pool->slot_cap = cap;
-	return true;
-}
-
-static void act(lat_pool *pool, curl_socket_t fd, int bits);
-
-static void socket_ready(lat_watch *watch, unsigned events)
-{
-	socket_slot *slot = (socket_slot *)watch;
-	if (!slot->wanted) { /* an idle connection: the peer hung up, or speaks unasked */
-		lat_watch_remove(slot->pool->loop, watch);
-		return;
-	}
-	if (events & LAT_HANGUP) /* let libcurl find out what it is by the call it wanted to make */
-		events |= slot->wanted;
-	int bits = (events & LAT_READABLE ? CURL_CSELECT_IN : 0) | (events & LAT_WRITABLE ? CURL_CSELECT_OUT : 0);
-	act(slot->pool, watch->fd, bits);
-}
-
-static socket_slot *get_slot(lat_pool *pool, curl_socket_t fd)
-{
-	if ((size_t)fd >= pool->slot_cap && !grow_slots(pool, (size_t)fd + 1))
-		return NULL;
-	if (!pool->slots[fd]) {
-		socket_slot *slot = calloc(1, sizeof *slot);
-		if (!slot)
-			return NULL;
-		slot->watch = (lat_watch){.fd = fd, .ready = socket_ready};
-		slot->pool = pool;
-		pool->slots[fd] = slot;
-	}
-	return pool->slots[fd];
-}
+/* ---- what libcurl tells of its sockets ---- */
 
 /* Nobody would wake this transfer: it fails as soon as we are out of libcurl. */
 static void mark_deaf(lat_pool *pool, lat_pool_job *job)
@@ -119,39 +54,19 @@ static lat_handle *handle_of(CURL *curl)
 	return handle;
 }
 
-/* Does this socket, which libcurl lets go, carry a connection that stands? Of two that were tried, either may. */
-static bool may_stay(const socket_slot *slot, const lat_pool_job *job)
-{
-	return slot->ours && job && job->phase == LAT_POOL_CONNECTED && job->sockets <= 1;
-}
-
-static void unwatch(socket_slot *slot)
-{
-	lat_watch_remove(slot->pool->loop, &slot->watch);
-	slot->wanted = 0;
-	slot->ours = false;
-}
-
 static int on_socket(CURL *curl, curl_socket_t fd, int what, void *user, void *unused)
 {
 	lat_pool *pool = user;
 	lat_pool_job *job = handle_of(curl)->job;
 	(void)unused;
 	if (what == CURL_POLL_REMOVE) {
-		socket_slot *slot = find_slot(pool, fd);
-		if (slot && may_stay(slot, job))
-			slot->wanted = 0;
-		else if (slot)
-			unwatch(slot);
+		/* of two that were tried at once, this may be the one that doesn't stand */
+		bool stands = job && job->phase == LAT_POOL_CONNECTED && job->sockets <= 1;
+		lat_sockets_unwatch(&pool->sockets, fd, stands);
 		return 0;
 	}
-	socket_slot *slot = get_slot(pool, fd);
-	unsigned wanted = (what & CURL_POLL_IN ? LAT_READABLE : 0) | (what & CURL_POLL_OUT ? LAT_WRITABLE : 0);
-	if (slot && job && job->phase == LAT_POOL_RESOLVING)
-		slot->ours = false;
-	if (slot && lat_watch_set(pool->loop, &slot->watch, wanted, NULL) == LAT_OK)
-		slot->wanted = wanted;
-	else
+	unsigned events = (what & CURL_POLL_IN ? LAT_READABLE : 0) | (what & CURL_POLL_OUT ? LAT_WRITABLE : 0);
+	if (!lat_sockets_watch(&pool->sockets, fd, events, job && job->phase == LAT_POOL_RESOLVING))
 		mark_deaf(pool, job);
 	return 0; /* -1 would spoil the whole multi */
 }
@@ -169,16 +84,9 @@ static curl_socket_t open_socket(void *user, curlsocktype purpose, struct curl_s
 	lat_handle *handle = user;
 	(void)purpose;
 	enter_phase(handle->job, LAT_POOL_CONNECTING);
-	int fd = socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+	int fd = lat_sockets_open(&handle->pool->sockets, address->family, address->socktype, address->protocol);
 	if (fd < 0)
 		return CURL_SOCKET_BAD;
-	socket_slot *slot = get_slot(handle->pool, fd);
-	if (!slot) {
-		close(fd);
-		errno = ENOMEM;
-		return CURL_SOCKET_BAD;
-	}
-	slot->ours = true;
 	if (handle->job)
 		handle->job->sockets++;
 	return fd;
@@ -186,10 +94,7 @@ static curl_socket_t open_socket(void *user, curlsocktype purpose, struct curl_s
 
 static int close_socket(void *user, curl_socket_t fd)
 {
-	socket_slot *slot = find_slot(user, fd);
-	if (slot)
-		unwatch(slot);
-	return close(fd);
+	return lat_sockets_close(&((lat_pool *)user)->sockets, fd);
 }
 
 static int on_resolve(void *resolver, void *reserved, void *user)
@@ -261,8 +166,9 @@ static void finish_done(lat_pool *pool)
 	pool->finishing = false;
 }
 
-/* Runs libcurl. When it lacks memory for its table of sockets, it doesn't say for which transfer, and would divide
- * by zero the next time it looks at that one: all that are under way fail at once, and none is looked at again. */
+/* Runs libcurl. When it lacks memory for its table of sockets, it doesn't say for which transfer, and
+ * would divide by zero the next time it looks at that one: all that are under way fail at once, and none
+ * is looked at again. */
 static void run_multi(lat_pool *pool, curl_socket_t fd, int bits, int *running)
 {
 	*running = pool->active_count;
@@ -281,6 +187,12 @@ static void act(lat_pool *pool, curl_socket_t fd, int bits)
 	if (running < pool->active_count || pool->deaf)
 		finish_done(pool);
 	lat_pool_free(pool);
+}
+
+static void socket_ready(void *owner, int fd, unsigned events)
+{
+	int bits = (events & LAT_READABLE ? CURL_CSELECT_IN : 0) | (events & LAT_WRITABLE ? CURL_CSELECT_OUT : 0);
+	act(owner, fd, bits);
 }
 
 static void arm_after_ms(lat_pool *pool, long ms)
@@ -447,9 +359,7 @@ static void destroy(lat_pool *pool)
 	}
 	if (pool->multi)
 		curl_multi_cleanup(pool->multi); /* closes the connections by close_socket */
-	for (size_t i = 0; i < pool->slot_cap; i++)
-		free(pool->slots[i]);
-	free(pool->slots);
+	lat_sockets_free(&pool->sockets);
 	lat_timer_disarm(pool->loop, &pool->timer);
 	lat_loop_free(pool->loop);
 	free(pool);
@@ -471,6 +381,7 @@ lat_pool *lat_pool_new(lat_loop *loop, lat_handle_setup *setup, lat_error *err)
 	}
 	lat_loop_hold(loop);
 	*pool = (lat_pool){.holds = 1, .loop = loop, .setup = setup, .timer.fire = timer_fired};
+	pool->sockets = (lat_sockets){.loop = loop, .ready = socket_ready, .owner = pool};
 	if (lat_timer_arm(loop, &pool->timer, NEVER_NS, NULL) != LAT_OK || !set_up_multi(pool)) {
 		lat_fail_nomem(err);
 		destroy(pool);

@@ -1,8 +1,8 @@
 /* lat_pool: the connections of one loop: a curl multi whose sockets and timer are the loop's.
  *
- * One pool serves all agents of a lua_State, so that they share connections, TLS sessions and names looked up.
- * Everything runs on the loop's thread. A pool is held by its maker and by each handle that is out; the last one
- * to let go frees it. */
+ * One pool serves all agents of a lua_State, so that they share connections, TLS sessions and names looked
+ * up. Everything runs on the loop's thread. A pool is held by its maker and by each handle that is out;
+ * the last one to let go frees it. */
 #ifndef LAT_TRANSPORT_POOL_H
 #define LAT_TRANSPORT_POOL_H
 
@@ -57,15 +57,16 @@ lat_pool *lat_pool_new(lat_loop *loop, lat_handle_setup *setup, lat_error *err);
 void lat_pool_free(lat_pool *pool);
 lat_loop *lat_pool_loop(const lat_pool *pool);
 
-/* The time when libcurl was last set to work: for its callbacks, which come by the ten thousand, the time of now. */
+/* The time when libcurl was last set to work: for its callbacks, which come by the ten thousand, the time
+ * of now. */
 int64_t lat_pool_time_ns(const lat_pool *pool);
 void lat_pool_note_time(lat_pool *pool);
 
 lat_handle *lat_pool_borrow(lat_pool *pool, lat_pool_job *job, lat_error *err);
 void lat_pool_give_back(lat_handle *handle); /* stops it when it runs; the job gets no call */
 
-/* Lets an active handle run on without holding the pool: should the pool end first, the job's done is called with
- * CURLE_ABORTED_BY_CALLBACK. A job that is through already is told so at once. */
+/* Lets an active handle run on without holding the pool: should the pool end first, the job's done is
+ * called with CURLE_ABORTED_BY_CALLBACK. A job that is through already is told so at once. */
 void lat_pool_forsake(lat_handle *handle);
 
 /* Starts the request at once, as far as it goes without waiting. The job's done is called in a later turn. */

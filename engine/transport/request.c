@@ -109,7 +109,8 @@ static bool load_url(lat_request *r, lat_handle *handle)
 		return true;
 	free(handle->url);
 	handle->url = strdup(r->url);
-	/* A request waits for a connection that may carry many only where there are such: HTTP/2 comes with TLS. */
+	/* A request waits for a connection that may carry many only where there are such: HTTP/2 comes with
+	 * TLS. */
 	long waits = strncasecmp(r->url, "https:", 6) == 0;
 	if (handle->url && curl_easy_setopt(handle->curl, CURLOPT_URL, handle->url) == CURLE_OK &&
 	    curl_easy_setopt(handle->curl, CURLOPT_PIPEWAIT, waits) == CURLE_OK)

@@ -1,9 +1,9 @@
-/* Which thread should drive curl? The same exchanges, once by the thread that waits for them, once by a transport
- * thread that hands the chunks over through a locked queue and an eventfd. Prints a table; docs/transport.md
- * tells what was decided by it.
+/* Which thread should drive curl? The same exchanges, once by the thread that waits for them, once by a
+ * transport thread that hands the chunks over through a locked queue and an eventfd. Prints a table;
+ * docs/transport.md tells what was decided by it.
  *
- * Each run is a process of its own; the server is one, too. The consumer does in both cases what an SSE parser
- * can't do without: it looks at every byte once. */
+ * Each run is a process of its own; the server is one, too. The consumer does in both cases what an SSE
+ * parser can't do without: it looks at every byte once. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
-/* HTTP on the loop, against a raw socket server in a thread: what is refused, bounded, timed out, cut, redirected,
- * cancelled, and what happens when memory runs out at each allocation in turn (linked with --wrap=malloc …, and
- * libcurl is given the same failing functions). */
+/* HTTP on the loop, against a raw socket server in a thread: what is refused, bounded, timed out, cut,
+ * redirected, cancelled, and what happens when memory runs out at each allocation in turn (linked with
+ * --wrap=malloc …, and libcurl is given the same failing functions). */
 #include "transport/http.h"
 
 #include <arpa/inet.h>

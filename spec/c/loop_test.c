@@ -1,4 +1,5 @@
-/* The loop: order of timers, notices, watches that vanish while they are handed out, posts from other threads. */
+/* The loop: order of timers, notices, watches that vanish while they are handed out, posts from other
+ * threads. */
 #include "scheduler/loop.h"
 
 #include <fcntl.h>

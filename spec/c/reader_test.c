@@ -1,4 +1,5 @@
-/* The reader of replies: forms, errors, events taken one by one, and that no cutting of the bytes changes anything. */
+/* The reader of replies: forms, errors, events taken one by one, and that no cutting of the bytes changes
+ * anything. */
 #include "exchange/reader.h"
 
 #include <stdio.h>
