@@ -9,6 +9,7 @@
 #include "lua_core.h"
 #include "lua_http.h"
 #include "lua_loop.h"
+#include "lua_process.h"
 #include "scheduler/environment.h"
 #include "scheduler/process.h"
 
@@ -36,7 +37,7 @@ static int all_gc(lua_State *L)
 	return 0;
 }
 
-static lat_processes *get_all(lua_State *L)
+lat_processes *lat_lua_processes(lua_State *L)
 {
 	luaL_checkstack(L, 4, NULL);
 	lua_rawgetp(L, LUA_REGISTRYINDEX, &ALL_KEY);
@@ -351,7 +352,7 @@ static int core_process_start(lua_State *L)
 	luaL_checktype(L, 1, LUA_TTABLE);
 	lua_settop(L, 1);
 	lat_loop *loop = lat_lua_loop(L);
-	lat_processes *all = get_all(L);
+	lat_processes *all = lat_lua_processes(L);
 	lua_newtable(L);
 	lat_process_options options = get_options(L, 2);
 	process_op *op = lua_newuserdatauv(L, sizeof *op, 1);

@@ -11,6 +11,7 @@
 #include "lua_http.h"
 #include "lua_loop.h"
 #include "lua_threads.h"
+#include "lua_workspace.h"
 #include "workspace/file.h"
 #include "workspace/tool.h"
 #include "json/read.h"
@@ -137,7 +138,7 @@ static int roots_list(lua_State *L)
 	return 1;
 }
 
-static const lat_roots *opt_roots(lua_State *L, int idx)
+const lat_roots *lat_lua_opt_roots(lua_State *L, int idx)
 {
 	if (lua_isnoneornil(L, idx))
 		return NULL;
@@ -150,11 +151,16 @@ typedef struct {
 	lat_workspace *ws; /* NULL until it is made */
 } workspace_box;
 
+lat_workspace *lat_lua_check_workspace(lua_State *L, int idx)
+{
+	workspace_box *box = luaL_checkudata(L, idx, WORKSPACE_TYPE);
+	luaL_argcheck(L, box->ws, idx, "this workspace is closed");
+	return box->ws;
+}
+
 static lat_workspace *check_workspace(lua_State *L)
 {
-	workspace_box *box = luaL_checkudata(L, 1, WORKSPACE_TYPE);
-	luaL_argcheck(L, box->ws, 1, "this workspace is closed");
-	return box->ws;
+	return lat_lua_check_workspace(L, 1);
 }
 
 /* workspace{cwd =, roots = {{path =, access = {"read", "write"}}, …}, fallback = boolean?} → ws | nil, message.
@@ -214,7 +220,7 @@ static int workspace_canonical(lua_State *L)
 	size_t len;
 	const char *path = luaL_checklstring(L, 2, &len);
 	char out[LAT_PATH_MAX];
-	int failure = lat_workspace_canonical(ws, opt_roots(L, 3), path, len, out);
+	int failure = lat_workspace_canonical(ws, lat_lua_opt_roots(L, 3), path, len, out);
 	if (out[0])
 		lua_pushstring(L, out);
 	else
@@ -336,7 +342,7 @@ static tool_job *new_job(lat_threads *threads, lat_loop *loop, lat_workspace *ws
 static void get_call_options(lua_State *L, int idx, tool_job *j)
 {
 	lua_getfield(L, idx, "grants");
-	j->grants = (lat_roots *)opt_roots(L, -1);
+	j->grants = (lat_roots *)lat_lua_opt_roots(L, -1);
 	if (j->grants)
 		lat_roots_hold(j->grants);
 	j->call.grants = j->grants;

@@ -35,7 +35,9 @@ struct lat_process {
 	lat_process *prev, *next; /* in `all` until it is reaped */
 	pid_t pid;
 	out_pipe out[2];
-	lat_watch in; /* fd -1: closed */
+	lat_watch in;  /* fd -1: closed */
+	int report_fd; /* -1: none, or read */
+	lat_buf report;
 	char *input;
 	size_t input_len, input_at;
 	lat_watch exit; /* its pidfd, -1: none */
@@ -74,6 +76,20 @@ static void close_descriptors(lat_process *p)
 		close_watch(p, &p->out[i].watch);
 	close_watch(p, &p->in);
 	close_watch(p, &p->exit);
+	if (p->report_fd >= 0)
+		close(p->report_fd);
+	p->report_fd = -1;
+}
+
+/* What lies in the pipe: nobody writes on while it is awaited. */
+static void read_report(lat_process *p)
+{
+	char bytes[1024];
+	ssize_t n;
+	while (p->report_fd >= 0 && p->report.len < LAT_PROCESS_REPORT_MAX &&
+	       ((n = read(p->report_fd, bytes, sizeof bytes)) > 0 || (n < 0 && errno == EINTR)))
+		if (n > 0)
+			lat_buf_append(&p->report, bytes, (size_t)n);
 }
 
 /* Reads up to `reads` times, closes at the end of the stream. */
@@ -178,6 +194,7 @@ static void destroy(lat_process *p)
 	lat_op_forget(&p->op);
 	for (int i = 0; i < 2; i++)
 		lat_clip_free(&p->out[i].kept);
+	lat_buf_free(&p->report);
 	free(p->input);
 	let_go(p->all);
 	free(p);
@@ -186,6 +203,7 @@ static void destroy(lat_process *p)
 /* The leader has exited (or must be waited for): reaps it. */
 static void finish(lat_process *p)
 {
+	read_report(p);
 	close_descriptors(p);
 	lat_timer_disarm(p->all->loop, &p->limit);
 	lat_timer_disarm(p->all->loop, &p->look);
@@ -305,6 +323,7 @@ static lat_process *make(lat_processes *all, const lat_process_options *options,
 		              options->max_output ? options->max_output : LAT_PROCESS_DEFAULT_OUTPUT);
 	}
 	p->in = (lat_watch){.fd = -1, .ready = in_ready};
+	p->report_fd = -1;
 	p->exit = (lat_watch){.fd = -1, .ready = exit_ready};
 	p->look.fire = look_for_exit;
 	p->limit.fire = limit_over;
@@ -356,6 +375,7 @@ lat_process *lat_process_start(lat_processes *all, const lat_process_options *op
 	}
 	p->pid = child.pid;
 	p->in.fd = child.in;
+	p->report_fd = child.report;
 	p->out[0].watch.fd = child.out[0];
 	p->out[1].watch.fd = child.out[1];
 	p->next = all->first;
@@ -408,6 +428,11 @@ lat_status lat_process_result_of(const lat_process *p, lat_process_result *resul
 	if (errors)
 		lat_clip_write(&p->out[1].kept, errors);
 	return LAT_OK;
+}
+
+const lat_buf *lat_process_report(const lat_process *p)
+{
+	return &p->report;
 }
 
 void lat_process_abandon(lat_process *p)

@@ -24,7 +24,11 @@
 typedef struct lat_processes lat_processes; /* all children of a loop that aren't reaped yet */
 typedef struct lat_process lat_process;
 
-enum { LAT_PROCESS_DEFAULT_OUTPUT = 1 << 20, LAT_PROCESS_GRACE_MS = 1000 };
+enum {
+	LAT_PROCESS_DEFAULT_OUTPUT = 1 << 20,
+	LAT_PROCESS_GRACE_MS = 1000,
+	LAT_PROCESS_REPORT_MAX = 8192 /* bytes; less than a pipe holds */
+};
 
 typedef struct {
 	char *const *argv; /* NULL at its end; argv[0] is looked up in this process's PATH */
@@ -35,6 +39,11 @@ typedef struct {
 	int64_t timeout_ns; /* 0: none */
 	size_t max_output;  /* bytes kept of each pipe (see lat_clip); 0: LAT_PROCESS_DEFAULT_OUTPUT */
 	bool merge_stderr;  /* one pipe for both, in the order in which the child wrote */
+	bool has_report;    /* its descriptor 3 is a pipe as well, for a few words to us (lat_process_report) */
+	/* Runs in the child, right before the program; 0 or an errno, which becomes a failure to start. It shares this
+	 * process's memory and must do with calls that a signal handler may make. May be NULL. */
+	int (*prepare)(void *arg);
+	void *prepare_arg;
 } lat_process_options;
 
 typedef struct {
@@ -60,6 +69,8 @@ bool lat_process_done(const lat_process *p);
  * lat_processes was closed before its end. */
 lat_status lat_process_result_of(const lat_process *p, lat_process_result *result, lat_buf *out,
                                  lat_buf *errors, lat_error *err);
+/* Once done: what it had written to its descriptor 3; empty where it had none. Owned by the process. */
+const lat_buf *lat_process_report(const lat_process *p);
 void lat_process_abandon(lat_process *p); /* the owner's last word; kills it if it runs */
 
 #endif

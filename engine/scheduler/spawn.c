@@ -1,19 +1,26 @@
 /* lat_spawn: see spawn.h for ownership.
  *
- * posix_spawn shares the memory of this process with the child until exec (vfork's way), so that its cost doesn't
- * grow with the memory in use, and reports a failed exec as its own error. The child gets default signal
- * actions, no blocked signals, and no descriptor above 2. */
+ * The child shares the memory of this process until exec (vfork's way, on a stack of its own), so that its cost
+ * doesn't grow with the memory in use, and what failed in it shows here at once; this thread waits meanwhile. The
+ * child gets default signal actions, no blocked signals, and no descriptor above 2 (3 where it reports). What runs
+ * in it makes system calls and nothing else: no lock, no allocation. */
 #include "scheduler/spawn.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
-#include <spawn.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
-enum { STDIO_END = 3 };
+enum {
+	STDIO_END = 3,
+	REPORT = 3,            /* the child's descriptor */
+	STACK_BASE = 64 * 1024 /* bytes; execvpe needs some for a path, and for a copy of the arguments */
+};
 
 typedef struct {
 	int parent, child;
@@ -23,6 +30,8 @@ typedef struct {
 	{           \
 		-1, -1  \
 	}
+
+enum { IN, OUT, ERROR, REPORTED, N_PIPES };
 
 static void close_end(int *fd)
 {
@@ -63,51 +72,104 @@ static lat_status open_pipe(pipe_ends *p, bool parent_writes, lat_error *err)
 	return ok ? LAT_OK : lat_fail(err, LAT_E_IO, "can't make a pipe: %s", strerror(errno));
 }
 
-static int add_files(posix_spawn_file_actions_t *files, const lat_process_options *options,
-                     const pipe_ends pipes[3])
-{
-	int failure = pipes[0].child >= 0 ? posix_spawn_file_actions_adddup2(files, pipes[0].child, 0)
-	                                  : posix_spawn_file_actions_addopen(files, 0, "/dev/null", O_RDONLY, 0);
-	if (failure == 0)
-		failure = posix_spawn_file_actions_adddup2(files, pipes[1].child, 1);
-	if (failure == 0)
-		failure = posix_spawn_file_actions_adddup2(files, pipes[options->merge_stderr ? 1 : 2].child, 2);
-	if (failure == 0)
-		failure = posix_spawn_file_actions_addclosefrom_np(files, STDIO_END);
-	if (failure == 0 && options->cwd)
-		failure = posix_spawn_file_actions_addchdir_np(files, options->cwd);
-	return failure;
-}
+/* ---- the child ---- */
 
-static int set_attributes(posix_spawnattr_t *attributes)
+typedef struct {
+	const lat_process_options *options;
+	const pipe_ends *pipes;
+	volatile int failure; /* an errno, for the parent */
+} plan;
+
+static void reset_signals(void)
 {
-	sigset_t all, none;
-	sigfillset(&all);
+	struct sigaction initial = {.sa_handler = SIG_DFL};
+	sigset_t none;
+	for (int i = 1; i < NSIG; i++)
+		sigaction(i, &initial, NULL); /* some are nobody's to change */
 	sigemptyset(&none);
-	int failure = posix_spawnattr_setflags(attributes, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGDEF |
-	                                                       POSIX_SPAWN_SETSIGMASK);
-	if (failure == 0)
-		failure = posix_spawnattr_setsigdefault(attributes, &all);
-	return failure ? failure : posix_spawnattr_setsigmask(attributes, &none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-static int spawn_with(const lat_process_options *options, const pipe_ends pipes[3], pid_t *pid)
+static bool put(int fd, int place)
 {
-	posix_spawn_file_actions_t files;
-	posix_spawnattr_t attributes;
-	int failure = posix_spawn_file_actions_init(&files);
+	if (fd == place)
+		return fcntl(fd, F_SETFD, 0) == 0;
+	return dup2(fd, place) >= 0;
+}
+
+static bool put_descriptors(const plan *p)
+{
+	int in = p->pipes[IN].child >= 0 ? p->pipes[IN].child : open("/dev/null", O_RDONLY);
+	int error = p->pipes[p->options->merge_stderr ? OUT : ERROR].child;
+	return in >= 0 && put(in, STDIN_FILENO) && put(p->pipes[OUT].child, STDOUT_FILENO) &&
+	       put(error, STDERR_FILENO);
+}
+
+static bool prepare(const plan *p)
+{
+	const lat_process_options *o = p->options;
+	if (o->cwd && chdir(o->cwd) < 0)
+		return false;
+	int failure = o->prepare ? o->prepare(o->prepare_arg) : 0;
 	if (failure)
-		return failure;
-	failure = posix_spawnattr_init(&attributes);
-	if (failure == 0) {
-		failure = add_files(&files, options, pipes);
-		if (failure == 0)
-			failure = set_attributes(&attributes);
-		if (failure == 0)
-			failure = posix_spawnp(pid, options->argv[0], &files, &attributes, options->argv, options->envp);
-		posix_spawnattr_destroy(&attributes);
+		errno = failure;
+	return failure == 0;
+}
+
+static int run_child(void *arg)
+{
+	plan *p = arg;
+	const lat_process_options *o = p->options;
+	if (setsid() >= 0 && put_descriptors(p) && prepare(p) &&
+	    (!o->has_report || put(p->pipes[REPORTED].child, REPORT))) {
+		closefrom(o->has_report ? REPORT + 1 : STDIO_END);
+		reset_signals();
+		execvpe(o->argv[0], o->argv, o->envp);
 	}
-	posix_spawn_file_actions_destroy(&files);
+	p->failure = errno;
+	_exit(127);
+}
+
+/* ---- this side ---- */
+
+static size_t stack_size(char *const *argv)
+{
+	size_t arguments = 0;
+	while (argv[arguments])
+		arguments++;
+	size_t size = STACK_BASE + (arguments + 2) * sizeof *argv, page = (size_t)sysconf(_SC_PAGESIZE);
+	return (size + page - 1) / page * page;
+}
+
+/* Signals wait until the child is on its own: a handler of ours must not run in it. */
+static pid_t start_child(plan *p)
+{
+	size_t size = stack_size(p->options->argv);
+	char *stack = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+	if (stack == MAP_FAILED)
+		return -1;
+	sigset_t all, before;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	pid_t pid = clone(run_child, stack + size, CLONE_VM | CLONE_VFORK | SIGCHLD, p);
+	int failure = errno;
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	munmap(stack, size);
+	errno = failure;
+	return pid;
+}
+
+/* 0 or an errno. */
+static int spawn_with(const lat_process_options *options, const pipe_ends *pipes, pid_t *pid)
+{
+	plan p = {.options = options, .pipes = pipes, .failure = 0};
+	*pid = start_child(&p);
+	if (*pid < 0)
+		return errno;
+	int failure = p.failure;
+	if (failure)
+		while (waitpid(*pid, NULL, 0) < 0 && errno == EINTR)
+			continue;
 	return failure;
 }
 
@@ -126,22 +188,23 @@ static lat_status explain(const lat_process_options *options, int failure, lat_e
 
 lat_status lat_spawn(const lat_process_options *options, lat_spawned *child, lat_error *err)
 {
-	pipe_ends pipes[3] = {NO_PIPE, NO_PIPE, NO_PIPE};
-	lat_status status = options->input ? open_pipe(&pipes[0], true, err) : LAT_OK;
-	if (status == LAT_OK)
-		status = open_pipe(&pipes[1], false, err);
-	if (status == LAT_OK && !options->merge_stderr)
-		status = open_pipe(&pipes[2], false, err);
+	pipe_ends pipes[N_PIPES] = {NO_PIPE, NO_PIPE, NO_PIPE, NO_PIPE};
+	const bool wanted[N_PIPES] = {options->input != NULL, true, !options->merge_stderr, options->has_report};
+	lat_status status = LAT_OK;
+	for (int i = 0; i < N_PIPES && status == LAT_OK; i++)
+		if (wanted[i])
+			status = open_pipe(&pipes[i], i == IN, err);
 	int failure = status == LAT_OK ? spawn_with(options, pipes, &child->pid) : 0;
 	if (failure)
 		status = explain(options, failure, err);
-	for (int i = 0; i < 3; i++)
+	for (int i = 0; i < N_PIPES; i++)
 		if (status == LAT_OK)
 			close_end(&pipes[i].child);
 		else
 			close_pipe(&pipes[i]);
-	child->in = pipes[0].parent;
-	child->out[0] = pipes[1].parent;
-	child->out[1] = pipes[2].parent;
+	child->in = pipes[IN].parent;
+	child->out[0] = pipes[OUT].parent;
+	child->out[1] = pipes[ERROR].parent;
+	child->report = pipes[REPORTED].parent;
 	return status;
 }

@@ -10,6 +10,7 @@ typedef struct {
 	int in;    /* write end, non-blocking, close-on-exec; -1: its input is empty */
 	int out
 		[2]; /* read ends of stdout and stderr, likewise; out[1] is -1 when stderr goes the way of stdout */
+	int report; /* read end of its descriptor 3, likewise; -1: it has none */
 } lat_spawned;
 
 lat_status lat_spawn(const lat_process_options *options, lat_spawned *child, lat_error *err);

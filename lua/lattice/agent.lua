@@ -7,6 +7,7 @@ local options = require "lattice.options"
 local query = require "lattice.query"
 local request = require "lattice.request"
 local schema = require "lattice.schema"
+local shell = require "lattice.shell"
 local signal = require "lattice.signal"
 local task = require "lattice.task"
 local tool = require "lattice.tool"
@@ -97,6 +98,9 @@ local AGENT_OPTIONS = {
 	workspace = workspace.kind,
 	allowed_directories = workspace.directories_kind,
 }
+for name, kind in pairs(shell.OPTIONS) do
+	AGENT_OPTIONS[name] = kind
+end
 
 local QUERY_OPTIONS = {
 	signal = signal.kind,
@@ -257,6 +261,10 @@ local function assemble(given, builtins, level)
 	if given.allowed_directories and not copy.workspace then
 		error("AgentOptions: allowed_directories: expected an agent with a workspace (give the option workspace)", level + 1)
 	end
+	local for_shell = not copy.workspace and shell.given(given)
+	if for_shell then
+		error("AgentOptions: " .. for_shell .. ": expected an agent with a workspace (give the option workspace)", level + 1)
+	end
 	local list = tool_list(given, builtins)
 	local wanted = given.tool_concurrency or {}
 	local concurrency = {
@@ -293,6 +301,10 @@ local function new_session(assembled, level)
 		workspace = given.workspace
 			and workspace.open("AgentOptions", given.workspace, given.allowed_directories, level + 1),
 	}
+	local opened = state_of[self].workspace
+	if opened then
+		shell.configure("AgentOptions", opened, given, level + 1)
+	end
 	return self
 end
 

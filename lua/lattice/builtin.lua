@@ -6,6 +6,7 @@ local errors = require "lattice.errors"
 local file_access = require "lattice.file_access"
 local options = require "lattice.options"
 local schema = require "lattice.schema"
+local shell = require "lattice.shell"
 local task = require "lattice.task"
 local tool = require "lattice.tool"
 local workspace = require "lattice.workspace"
@@ -90,8 +91,8 @@ local TOOLS = {
 			path = s.optional(path "A file or folder to search; the working folder by default"),
 			glob = s.optional(s.string({ min_length = 1 }):describe 'Only files that fit, for example "*.lua"'),
 			output_mode = s.optional(
-				s.enum({ "content", "files", "count" })
-					:describe "matching lines, the names of files (default), or how many lines match in each file"
+				s.enum({ "files_with_matches", "files", "content", "count" })
+					:describe "the names of files (default), matching lines, or how many lines match in each file"
 			),
 			context = s.optional(s.integer({ minimum = 0 }):describe "Lines to show around each match, with content"),
 			case_insensitive = s.optional(s.boolean():describe "Upper and lower case are the same (default false)"),
@@ -149,6 +150,23 @@ local function stopped(signal)
 	error(task.abort_error(signal.reason), 0)
 end
 
+-- A command runs on the loop, not on a thread of the pool: there may be many, and each may take long.
+local function run_command(opened, input, ctx, grants)
+	local op <close>, lacks = shell.start(opened, input, grants)
+	if not op then
+		return { content = "Bash: " .. lacks, is_error = true }
+	end
+	if task.wait_op(op, ctx.signal) then
+		stopped(ctx.signal)
+	end
+	local result, failure = op:result()
+	if not result then
+		return { content = "Bash: " .. failure.message, is_error = true }
+	end
+	result.metadata.unconfined = lacks
+	return result
+end
+
 local function handler_of(spec, bound)
 	return function(input, ctx)
 		local own, grants = workspace.behind(ctx.workspace)
@@ -159,6 +177,9 @@ local function handler_of(spec, bound)
 		local entry <close> = file_access.queue(file_set(spec, input, opened, grants))
 		if entry:wait(ctx.signal) then
 			stopped(ctx.signal)
+		end
+		if spec.name == "Bash" then
+			return run_command(opened, input, ctx, grants)
 		end
 		local op <close> = opened.handle:start(spec.name, input, { grants = grants, flag = ctx.signal:flag() })
 		task.wait_op(op) -- the flag makes it stop soon; what has been done is told as it is
@@ -173,17 +194,15 @@ end
 local function make(bound)
 	local list = {}
 	for _, spec in ipairs(TOOLS) do
-		if core.has_tool(spec.name) then
-			list[#list + 1] = tool.define {
-				name = spec.name,
-				description = spec.description,
-				kind = "builtin",
-				schema = schema.compile(spec.schema),
-				handler = handler_of(spec, bound),
-				is_concurrency_safe = (spec.reads or spec.lists) and safe or nil,
-				resources = resources_of(spec, bound),
-			}
-		end
+		list[#list + 1] = tool.define {
+			name = spec.name,
+			description = spec.description,
+			kind = "builtin",
+			schema = schema.compile(spec.schema),
+			handler = handler_of(spec, bound),
+			is_concurrency_safe = (spec.reads or spec.lists) and safe or nil,
+			resources = resources_of(spec, bound),
+		}
 	end
 	return list
 end
@@ -192,14 +211,20 @@ local BUILTIN_OPTIONS = {
 	cwd = options.text,
 	allowed_directories = workspace.directories_kind,
 }
+for name, kind in pairs(shell.OPTIONS) do
+	BUILTIN_OPTIONS[name] = kind
+end
 
 --- Read, Write, Edit, LS, Glob, Grep and Bash for folders of the host's choice. They stay beneath `cwd` and the allowed
 --- directories, whatever links are there.
----@param builtin_options? table cwd (default: the process's), allowed_directories
+---@param builtin_options? table cwd (default: the process's), allowed_directories; bash_confinement ("best_effort",
+---  "required" or "off"), bash_network (default true), bash_reads ("all" or "workspace")
 ---@return lattice.tool_definition[]
 function builtin.create_tools(builtin_options)
 	local given = options.check("create_builtin_tools", BUILTIN_OPTIONS, builtin_options)
-	return make(workspace.at("create_builtin_tools", given.cwd or ".", given.allowed_directories, 2))
+	local opened = workspace.at("create_builtin_tools", given.cwd or ".", given.allowed_directories, 2)
+	shell.configure("create_builtin_tools", opened, given, 2)
+	return make(opened)
 end
 
 local shared

@@ -73,6 +73,9 @@ end
 --- Ends a session's use of its folder: removes it unless it is kept.
 ---@param opened table
 function workspace.close(opened)
+	if opened.temp then
+		opened.temp:remove()
+	end
 	if opened.folder then
 		opened.folder:remove()
 	end

@@ -1,0 +1,13 @@
+/* Workspaces and sets of roots that come from Lua, for other bindings. Runs on the thread of its lua_State. */
+#ifndef LAT_LUA_WORKSPACE_H
+#define LAT_LUA_WORKSPACE_H
+
+#include <lua.h>
+
+#include "workspace/workspace.h"
+
+/* What the userdata at idx holds; raises where it isn't one. */
+lat_workspace *lat_lua_check_workspace(lua_State *L, int idx);
+const lat_roots *lat_lua_opt_roots(lua_State *L, int idx); /* NULL: nothing, or nil */
+
+#endif
