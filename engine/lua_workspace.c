@@ -229,13 +229,6 @@ static int workspace_canonical(lua_State *L)
 	return 2;
 }
 
-/* has_tool(name) → boolean */
-static int core_has_tool(lua_State *L)
-{
-	lua_pushboolean(L, lat_tool_find(luaL_checkstring(L, 1)) != NULL);
-	return 1;
-}
-
 /* ---- a call ---- */
 
 typedef struct {
@@ -531,8 +524,6 @@ void lat_lua_open_workspace(lua_State *L)
 	new_type(L, CALL_TYPE, CALL_METHODS);
 	lua_pushcfunction(L, core_workspace_roots);
 	lua_setfield(L, -2, "workspace_roots");
-	lua_pushcfunction(L, core_has_tool);
-	lua_setfield(L, -2, "has_tool");
 	lua_pushcfunction(L, core_workspace);
 	lua_setfield(L, -2, "workspace");
 }

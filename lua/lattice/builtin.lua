@@ -1,7 +1,6 @@
 --- The built-in tools: what a model is told of them, what they read and write, and the way to the engine, which runs
 --- them on its threads.
 
-local core = require "lattice.core"
 local errors = require "lattice.errors"
 local file_access = require "lattice.file_access"
 local options = require "lattice.options"
