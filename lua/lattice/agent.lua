@@ -297,6 +297,7 @@ local function new_session(assembled, level)
 		hooks = given.hooks,
 		tracer = given.tracer,
 		max_turns = given.max_turns,
+		given = given,
 		history = core.history(),
 		workspace = given.workspace
 			and workspace.open("AgentOptions", given.workspace, given.allowed_directories, level + 1),
@@ -360,6 +361,20 @@ function agent.is_spec(value)
 	return getmetatable(value) == spec_class
 end
 
+--- Gives a session further tools, and something to do between a batch and the next request. For teams.
+---@param session lattice.agent
+---@param tools lattice.tool_definition[]
+---@param after_batch? fun(query: lattice.query): string[] gives texts for the model
+---@param level integer whose line an error names
+function agent.extend(session, tools, after_batch, level)
+	local state = state_of[session]
+	local list = table.move(state.tools.list, 1, #state.tools.list, 1, {})
+	table.move(tools, 1, #tools, #list + 1, list)
+	state.tools = toolset.new("AgentOptions", list, level + 1)
+	state.settings = model_settings(state.given, state.tools, state.concurrency, level + 1)
+	state.after_batch = after_batch or state.after_batch
+end
+
 local function blocks_json(prompt, level)
 	if type(prompt) == "string" then
 		if prompt == "" then
@@ -409,11 +424,28 @@ local function tool_names(tools)
 end
 
 -- An iterator that was dropped in the middle counts as running until it is collected.
-local function refuse_second_query(state)
+local function is_running(state)
 	if state.running then
 		collectgarbage()
 	end
-	if state.running then
+	return state.running ~= nil
+end
+
+--- What to wait for until a session has no query running.
+---@param session lattice.agent
+---@return table? waitable for one waiter; nil when the session is free
+function agent.until_free(session)
+	local state = state_of[session]
+	if not is_running(state) then
+		return nil
+	elseif not state.freed or state.freed.done then
+		state.freed = { done = false }
+	end
+	return state.freed
+end
+
+local function refuse_second_query(state)
+	if is_running(state) then
 		local text = "this agent is running a query already: wait for its result, interrupt it, or use another session"
 		error(errors.new("ConcurrentQueryError", text), 0)
 	end
@@ -443,6 +475,7 @@ local function start(self, prompt, query_options, level)
 	local settings = query_settings(state, given, level + 1)
 	refuse_second_query(state)
 	local running = query.new({
+		agent = self,
 		session_id = state.session_id,
 		history = state.history,
 		tools = state.tools,
@@ -453,6 +486,7 @@ local function start(self, prompt, query_options, level)
 		policy = state.policy,
 		permission = state.permission,
 		hooks = state.hooks,
+		after_batch = state.after_batch,
 		max_turns = given.max_turns or state.max_turns,
 		context = given.context,
 		workspace = workspace.view(state.workspace, grants),
@@ -469,6 +503,9 @@ local function start(self, prompt, query_options, level)
 		},
 		on_release = function()
 			state.running = nil
+			if state.freed then
+				task.fire(state.freed)
+			end
 		end,
 	}, given.signal)
 	state.running = setmetatable({ query = running }, { __mode = "v" })

@@ -190,7 +190,7 @@ local function start(call, query, ended)
 	end
 	local ctx = context_of(call, query, controller.signal)
 	call.span = query.span and query.span:child()
-	controller.signal.span = call.span
+	controller.signal.span, controller.signal.chain = call.span, query.signal.chain
 	trace_call(call, query, "tool_start", {
 		tool_name = call.name,
 		tool_call_id = call.id,

@@ -25,7 +25,10 @@ local function gather(functions, gather_options)
 	local controller = signal.abort_controller()
 	local unfollow = controller:follow(given.signal)
 	local unfollow_scope = controller:follow(task.scope())
-	controller.signal.span = task.scope() and task.scope().span
+	local scope = task.scope()
+	if scope then
+		controller.signal.span, controller.signal.chain = scope.span, scope.chain
+	end
 	local count, running, following = #functions, 0, 1
 	local limit = given.max_concurrency or math.huge
 	local results, changed = {}, { done = false }

@@ -1,6 +1,7 @@
 --- Lattice: a Lua-scriptable agent engine. `local lattice = require "lattice"`
 
 local agent = require "lattice.agent"
+local agent_tool = require "lattice.agent_tool"
 local builtin = require "lattice.builtin"
 local clock = require "lattice.clock"
 local core = require "lattice.core"
@@ -25,6 +26,8 @@ local lattice = {
 	create_agent = agent.create,
 	create_bare_agent = agent.create_bare,
 	define_agent = agent.define,
+	agent_tool = agent_tool.new,
+	delegate_tool = agent_tool.delegate,
 	create_builtin_tools = builtin.create_tools,
 	create_agent_workspace_tools = builtin.create_workspace_tools,
 	create_composite_agent_hooks = hooks.create_composite,

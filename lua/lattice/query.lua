@@ -131,6 +131,20 @@ local function raise_later(self, raised)
 	return { subtype = "error_during_execution", error = { type = "hook_error", message = errors.text(raised.value) } }
 end
 
+-- What follows a batch before the model is asked again (a team's members at work): it gives text for the model.
+local function after_batch(self)
+	local texts = self.after_batch(self)
+	local blocks, list = {}, {}
+	for index, text in ipairs(texts) do
+		list[index] = { type = "text", text = text }
+		blocks[index] = '{"type":"text","text":' .. core.json_encode(text) .. "}"
+	end
+	if #blocks > 0 then
+		self.history:add_user(table.concat(blocks, ","))
+		self:emit { type = "user", message = { role = "user", content = list } }
+	end
+end
+
 local function run_batch(self, message_calls)
 	local calls, raised = batch.run(message_calls, self)
 	local blocks, list, ending = {}, {}, nil
@@ -143,6 +157,9 @@ local function run_batch(self, message_calls)
 	end
 	self.history:add_user(table.concat(blocks, ","))
 	self:emit { type = "user", message = { role = "user", content = list } }
+	if self.after_batch then
+		after_batch(self)
+	end
 	if raised then
 		return raise_later(self, raised)
 	elseif ending then
@@ -386,6 +403,13 @@ function query.new(fields, host_signal)
 	}
 	self.unfollow = controller:follow(host_signal)
 	self.unfollow_scope = controller:follow(task.scope())
+	local outer = task.scope() and task.scope().chain
+	controller.signal.chain = {
+		agent = self.agent,
+		usage = self.usage,
+		parent = outer,
+		depth = outer and outer.depth + 1 or 1,
+	}
 	self.co = task.coroutine(body, controller.signal)
 	return setmetatable(self, query_class)
 end

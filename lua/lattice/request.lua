@@ -234,6 +234,7 @@ end
 local function send_client(query, shaped)
 	local controller = signal.abort_controller()
 	local unfollow = controller:follow(query.signal)
+	controller.signal.chain = query.signal.chain
 	local changed, events, outcome, timed_out = { done = false }, {}, nil, false
 	local timer = task.after(query.settings.request_timeout_ms, function()
 		timed_out = true
