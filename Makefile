@@ -31,7 +31,7 @@ LIB := $(BUILD)/liblattice.a
 
 C_TESTS := $(patsubst spec/c/%.c,$(BUILD)/spec/c/%,$(sort $(wildcard spec/c/*_test.c)))
 FUZZERS := $(patsubst spec/fuzz/%.c,$(BUILD)/spec/fuzz/%,$(sort $(wildcard spec/fuzz/fuzz_*.c)))
-BENCH := $(addprefix $(BUILD)/bench/,floor measure serve validate)
+BENCH := $(addprefix $(BUILD)/bench/,floor measure serve validate handoff)
 
 # Commands show as a word and a file; V=1 shows them whole.
 Q := $(if $(V),,@)
@@ -139,7 +139,7 @@ fuzzers: $(FUZZERS)
 
 .PHONY: bench
 bench: ## install what is missing, measure beside the floor; writes build/bench.json
-	@scripts/install_deps.sh build bench
+	@scripts/install_deps.sh build demo test bench
 	$(SUBMAKE) build bench-tools
 	@$(BUILD)/bench/serve $(LUA) scripts/bench/run.lua
 

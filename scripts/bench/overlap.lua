@@ -1,13 +1,19 @@
--- One batch of COUNT calls that each wait MS: how long the batch takes. lua5.4 overlap.lua WAY [BASE_URL]
+-- One batch of COUNT calls that each wait MS: how long the batch takes. lua5.4 overlap.lua WAY
 --
 -- WAY is sleep, http (a server answers after MS), process (`sleep`) or worker_seq, worker (computing; the first runs
 -- the calls one by one). Prints the median over ROUNDS batches, in ms, from the first call's start to the last's end.
 
 local lattice = require "lattice"
 
-local WAY, URL = arg[1], arg[2]
+local WAY = arg[1]
 local MS, COUNT, ROUNDS = 20, 8, tonumber(os.getenv "OVERLAP_ROUNDS") or 15
 local SPIN = 3000000
+
+local server = WAY == "http"
+	and require("spec.support.server").start {
+		routes = { ["GET /slow"] = require("spec.support.server").raw { body = "late", delay_ms = MS } },
+		replies = {},
+	}
 
 local ways = {
 	sleep = function()
@@ -15,7 +21,7 @@ local ways = {
 		return ""
 	end,
 	http = function()
-		local reply = assert(lattice.http.request { url = URL .. "/slow" })
+		local reply = assert(lattice.http.request { url = server.url .. "/slow" })
 		assert(reply.status == 200)
 		return ""
 	end,
@@ -76,3 +82,6 @@ for round = 1, ROUNDS do
 end
 table.sort(times)
 print(("%.3f"):format(times[ROUNDS // 2 + 1]))
+if server then
+	server:stop()
+end

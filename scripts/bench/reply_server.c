@@ -7,6 +7,7 @@
 #include <netinet/tcp.h>
 #include <pthread.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,6 +28,8 @@ typedef struct {
 } text;
 
 static text hello, long_text, tool_call;
+enum { AGENT_STEPS = 3 }; /* "agents": tool calls of each conversation */
+
 static int tool_steps;
 
 static const char HEAD[] = "HTTP/1.1 200 OK\r\n"
@@ -147,9 +150,10 @@ static int send_tool_call(int fd, int step)
 
 static int answer(int fd, const char *head, const char *body, size_t body_len)
 {
-	if (strncmp(head, "POST /loop/", 11) == 0) {
+	bool is_agent = strncmp(head, "POST /agents/", 13) == 0;
+	if (is_agent || strncmp(head, "POST /loop/", 11) == 0) {
 		int step = count(body, body_len, "\"tool_result\"");
-		if (step < tool_steps)
+		if (step < (is_agent ? AGENT_STEPS : tool_steps))
 			return send_tool_call(fd, step);
 	}
 	const text *t = strncmp(head, "POST /text/", 11) == 0 ? &long_text : &hello;

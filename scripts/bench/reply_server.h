@@ -6,7 +6,7 @@
 #define LAT_REPLY_SERVER_H
 
 typedef struct {
-	int tool_steps;  /* "loop": this many tool_use replies before the text */
+	int tool_steps;  /* "loop": this many tool_use replies before the text ("agents": 3) */
 	int text_bytes;  /* "text": so much text … */
 	int delta_bytes; /* … in pieces of so much */
 } reply_sizes;

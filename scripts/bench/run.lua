@@ -187,6 +187,17 @@ row("JSON to validated input, in C", "rate / floor", nil, json.c / json.floor, "
 row("JSON to validated Lua table", "texts/s", json.floor, json.lua, "%.0f", ">=", 1.1e6)
 row("JSON to validated Lua table", "rate / floor", nil, json.lua / json.floor, "%.2f")
 
+require "scripts.bench.concurrency" {
+	row = row,
+	measure = measure,
+	median = median,
+	read_command = read_command,
+	base_url = os.getenv "BENCH_URL",
+	lua = LUA,
+	bin = BIN,
+	rounds = ROUNDS,
+}
+
 print_table()
 
 local out <close> = assert(io.open(BUILD .. "/bench.json", "w"))
