@@ -82,11 +82,11 @@ local function instructions(turns)
 	))
 	local total, copies = nil, 0
 	for line in read_command("callgrind_annotate --threshold=100 " .. out):gmatch "[^\n]+" do
-		local count = line:match "^%s*([%d,]+)"
+		local count = not line:find("=>", 1, true) and line:match "^%s*([%d,]+)" -- "=>": a caller's view of it
 		count = count and tonumber((count:gsub(",", "")))
 		if count and line:find("PROGRAM TOTALS", 1, true) then
 			total = count
-		elseif count and line:match ":__mem[cpymove]+_" then
+		elseif count and line:find(":__mem", 1, true) and (line:find "__memcpy_" or line:find "__memmove_") then
 			copies = copies + count
 		end
 	end
@@ -96,7 +96,7 @@ end
 
 -- A turn's cost is the mean over the WINDOW turns around it: so a step of Lua's collector, which falls into one
 -- turn and not into the next, is shared out.
-local WINDOW = 20
+local WINDOW = 80
 local function instructions_of_turn(turn)
 	local before, after = instructions(turn - WINDOW // 2), instructions(turn + WINDOW // 2)
 	return {
