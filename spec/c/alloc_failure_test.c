@@ -3,8 +3,9 @@
  * Counted are the engine's allocations (the linker's --wrap), Lua's (its allocator) and libcurl's
  * (curl_global_init_mem). After each run nothing may have crashed, every allocation must have been given back,
  * and the outcome must be a success, an error result or a Lua error; the script also checks that the agent can go
- * on afterwards. The run itself is alloc_failure.lua. Replies come from reply_server.c, in the parent process;
- * the runs happen in forked workers, so that a crash is a figure and not the end.
+ * on afterwards. The run itself is alloc_failure.lua. Replies come from reply_server.c in a process of its own (forking
+ * a process with threads would be unsafe); the runs happen in forked workers, so that a crash is a figure and
+ * not the end.
  *
  * Two phases: `load` (making the Lua state and loading the library) and `run` (making an agent and prompting it). Two modes:
  * `once` (only the Nth fails; Lua's second try after its emergency collection too) and `onward` (the Nth and all
@@ -335,6 +336,25 @@ static int check_one(const char *where)
 	return good ? 0 : 1;
 }
 
+/* Starts the server in a child, which ends when this process does: then its end of the pipe closes. */
+static int start_server(void)
+{
+	int port_pipe[2], life_pipe[2], port = 0;
+	if (pipe(port_pipe) != 0 || pipe(life_pipe) != 0)
+		return 0;
+	pid_t pid = fork();
+	if (pid == 0) {
+		char ignored;
+		close(life_pipe[1]);
+		port = reply_server_start(&(reply_sizes){.tool_steps = 2, .text_bytes = 100, .delta_bytes = 10});
+		bool told = write(port_pipe[1], &port, sizeof port) == (ssize_t)sizeof port;
+		_exit(told && read(life_pipe[0], &ignored, 1) == 0 ? 0 : 1);
+	}
+	close(port_pipe[1]);
+	close(life_pipe[0]);
+	return pid > 0 && read(port_pipe[0], &port, sizeof port) == (ssize_t)sizeof port ? port : 0;
+}
+
 int main(void)
 {
 	const char *stride_text = getenv("ALLOC_FAILURE_STRIDE"), *seed_text = getenv("SEED"),
@@ -342,7 +362,7 @@ int main(void)
 	long stride = stride_text ? atol(stride_text) : 7;
 	long seed = seed_text ? atol(seed_text) : (long)time(NULL);
 	setenv("LUA_PATH", "./lua/?.lua;./lua/?/init.lua;;", 0);
-	int port = reply_server_start(&(reply_sizes){.tool_steps = 2, .text_bytes = 100, .delta_bytes = 10});
+	int port = start_server();
 	if (port == 0 || stride < 1) {
 		fputs("alloc_failure_test: needs a free port and a stride of at least 1\n", stderr);
 		return 2;
