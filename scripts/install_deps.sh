@@ -57,6 +57,8 @@ need_group() {
 		need_lua_module zlib lua-zlib # gzip in the model server
 		need_command nghttpx nghttp2-proxy
 		need_command openssl openssl
+		need_command git git         # Glob is compared with it
+		need_command rg ripgrep      # Grep is compared with it
 		need_library libcjson libcjson-dev # JSON is compared with it
 		;;
 	lint)

@@ -73,8 +73,9 @@ static lat_status compile_both(lat_search *s, const char *pattern, size_t len, u
 {
 	int failure;
 	size_t offset = 0;
-	s->utf =
-		compile(pattern, len, flags | PCRE2_UTF | PCRE2_UCP | PCRE2_MATCH_INVALID_UTF, &failure, &offset);
+	/* What begins with .* may match behind a byte that is no UTF-8, not only at the start of a line. */
+	const uint32_t utf = PCRE2_UTF | PCRE2_UCP | PCRE2_MATCH_INVALID_UTF | PCRE2_NO_DOTSTAR_ANCHOR;
+	s->utf = compile(pattern, len, flags | utf, &failure, &offset);
 	if (!s->utf)
 		return explain(failure, offset, err);
 	if (s->scan.is_ascii)
@@ -97,7 +98,7 @@ lat_search *lat_search_new(const char *pattern, size_t len, const lat_search_opt
 	lat_pattern_scan_run(pattern, len, options->case_insensitive, &s->scan);
 	uint32_t flags = PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C;
 	flags |= options->case_insensitive ? PCRE2_CASELESS : 0;
-	flags |= options->multiline ? PCRE2_DOTALL : 0;
+	flags |= options->multiline ? PCRE2_DOTALL | PCRE2_ALT_CIRCUMFLEX : 0;
 	lat_status status = LAT_OK;
 	if (s->scan.has_newline && !options->multiline)
 		status = lat_fail(err, LAT_E_INVALID,
