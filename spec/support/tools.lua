@@ -1,0 +1,61 @@
+--- Calls built-in tools right at the engine, without an agent around them, in a folder of its own.
+
+local core = require "lattice.core"
+
+local tools = {}
+
+local BOTH = { "read", "write" }
+
+--- A new empty folder; `tools.remove_folders` removes all of them.
+local folders = {}
+function tools.folder()
+	local folder = assert(core.private_folder {})
+	folders[#folders + 1] = folder
+	return folder:path()
+end
+
+function tools.remove_folders()
+	for index = #folders, 1, -1 do
+		folders[index]:remove()
+		folders[index] = nil
+	end
+end
+
+function tools.workspace(cwd, options)
+	options = options or {}
+	local roots = { { path = cwd, access = BOTH } }
+	return assert(core.workspace { cwd = cwd, roots = roots, fallback = options.fallback })
+end
+
+--- Runs one tool and waits for its result.
+function tools.call(ws, name, input, options)
+	local op <close> = ws:start(name, input, options)
+	local ids = {}
+	while not op:ready() do
+		core.turn(nil, ids)
+	end
+	return op:result()
+end
+
+function tools.put(path, text)
+	local file <close> = assert(io.open(path, "wb"))
+	assert(file:write(text))
+end
+
+--- The bytes of a file, nil where there is none.
+function tools.get(path)
+	local file <close> = io.open(path, "rb")
+	return file and file:read "a"
+end
+
+--- What a shell command prints. Without the libraries that a sanitizer preloads.
+function tools.sh(command, ...)
+	local pipe <close> = assert(io.popen("unset LD_PRELOAD; " .. command:format(...) .. " 2>&1"))
+	return pipe:read "a"
+end
+
+function tools.scale()
+	return tonumber(os.getenv "LATTICE_SPEC_SCALE") or 1
+end
+
+return tools
