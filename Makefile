@@ -9,6 +9,7 @@ INST_LUADIR ?= $(PREFIX)/share/lua/5.4
 INST_LIBDIR ?= $(PREFIX)/lib/lua/5.4
 
 CORE_PKGS := libcurl libpcre2-8
+LOADED_PKGS := sqlite3 # headers; the libraries are loaded when a script wants them
 pkg = $(shell $(PKG_CONFIG) $(1) 2>/dev/null)
 
 WARN := -Wall -Wextra -Wpedantic -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Werror
@@ -16,7 +17,7 @@ HARDEN := -fstack-protector-strong -D_FORTIFY_SOURCE=2 -fstack-clash-protection
 # nodelete: a closing Lua state must not unload code that other threads' or OpenSSL's exit handlers still need.
 LINK_HARDEN := -Wl,-z,relro,-z,now,-z,noexecstack,-z,nodelete -Wl,--as-needed
 OPT ?= -O2
-CPPFLAGS += -D_GNU_SOURCE -Iengine $(call pkg,--cflags lua5.4 $(CORE_PKGS))
+CPPFLAGS += -D_GNU_SOURCE -Iengine $(call pkg,--cflags lua5.4 $(CORE_PKGS) $(LOADED_PKGS))
 CFLAGS += -std=c11 $(OPT) -g -fPIC -fvisibility=hidden -pthread $(WARN) $(if $(SANITIZE),,$(HARDEN)) $(SANITIZE)
 LDFLAGS += -pthread $(LINK_HARDEN) $(SANITIZE)
 CORE_LIBS = $(call pkg,--libs $(CORE_PKGS)) -lm

@@ -42,6 +42,7 @@ need_group() {
 		need_library lua5.4 liblua5.4-dev
 		need_library libcurl libcurl4-openssl-dev
 		need_library libpcre2-8 libpcre2-dev
+		need_library sqlite3 libsqlite3-dev # its header, and the library that is loaded when a script wants it
 		;;
 	demo) # what the bundled model server runs on
 		need_command lua5.4 lua5.4

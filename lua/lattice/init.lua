@@ -37,6 +37,7 @@ local lattice = {
 	gather = gather,
 	sleep = clock.sleep,
 	create_memory_mailbox = mailbox.create_memory,
+	create_sqlite_mailbox = mailbox.create_sqlite,
 	http = http,
 	process = process,
 	interrupt_on_sigint = interrupt_on_sigint,

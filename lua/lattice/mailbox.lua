@@ -15,6 +15,8 @@
 local common = require "lattice.mailbox.common"
 local options = require "lattice.options"
 
+local BUSY_TIMEOUT_MS = 10000
+
 local mailbox = {}
 
 ---@alias lattice.MailboxFailure table an error value with kind and message
@@ -91,6 +93,15 @@ local function over(kind, store, given)
 	}, mailbox_class)
 end
 
+local function on_database(kind, db, given)
+	local store, why = require("lattice.mailbox.database").new(db)
+	if not store then
+		db:close()
+		return nil, why
+	end
+	return over(kind, store, given)
+end
+
 local function shape(own)
 	for name, rule in pairs(COMMON_OPTIONS) do
 		own[name] = rule
@@ -107,6 +118,31 @@ local MEMORY_OPTIONS = shape {}
 function mailbox.create_memory(mailbox_options)
 	local given = options.check("create_memory_mailbox", MEMORY_OPTIONS, mailbox_options)
 	return over("memory", require("lattice.mailbox.memory").new(), given)
+end
+
+local SQLITE_OPTIONS = shape {
+	path = options.text,
+	busy_timeout_ms = options.milliseconds,
+	synchronous = options.one_of { "full", "normal" },
+}
+
+--- A mailbox in a file, for several processes on one machine. Waits until its tables are there.
+---@param mailbox_options table path; busy_timeout_ms (10000: how long a change waits for other processes), synchronous
+---  ("full": a change survives a loss of power; "normal": of the process only, and is faster), and what
+---  create_memory_mailbox takes
+---@return lattice.mailbox? mailbox
+---@return lattice.MailboxFailure? failure "database"
+function mailbox.create_sqlite(mailbox_options)
+	local given = options.check("create_sqlite_mailbox", SQLITE_OPTIONS, mailbox_options)
+	common.required("create_sqlite_mailbox", given, { "path" }, 2)
+	local db, message = require("lattice.store.sqlite").open(given.path, {
+		busy_timeout_ms = given.busy_timeout_ms or BUSY_TIMEOUT_MS,
+		synchronous = given.synchronous ~= "normal",
+	})
+	if not db then
+		return nil, common.failure("database", "%s", message)
+	end
+	return on_database("sqlite", db, given)
 end
 
 --- The kind of an option that takes a mailbox.

@@ -70,6 +70,31 @@ function common.failure(kind, message, ...)
 end
 local failure = common.failure
 
+--- Everything that a work item can be.
+common.STATUSES = { "queued", "claimed", "completed", "failed", "cancelled", "set_aside" }
+
+--- The failures that stores share.
+---@param who string
+---@param what string
+---@param limit integer
+---@return lattice.MailboxFailure
+function common.full(who, what, limit)
+	return failure("mailbox_full", "%s: %d %s wait already: wait until there are less, or give the mailbox a larger "
+		.. "max_queue", who, limit, what)
+end
+
+---@param item table status, attempt
+---@return lattice.MailboxFailure
+function common.stale(item)
+	return failure("stale", "this claim is over: the work item is %s (attempt %d)", item.status, item.attempt)
+end
+
+---@param status string
+---@return lattice.MailboxFailure
+function common.not_requeued(status)
+	return failure("stale", "the work item is %s: expected failed, cancelled or set_aside", status)
+end
+
 --- An id that no other process makes.
 ---@param prefix string
 ---@return string

@@ -7,6 +7,7 @@
 local changes = require "lattice.mailbox.changes"
 local common = require "lattice.mailbox.common"
 local core = require "lattice.core"
+local ordered = require "lattice.mailbox.ordered"
 
 local memory = {}
 
@@ -19,11 +20,12 @@ function memory.new()
 		changed = changes.new(),
 		threads = {}, -- thread_id → its messages
 		messages = {}, -- message_id → message
-		readers = {}, -- reader → { deliveries in order, first = index of the first that may be unread, unread = count }
+		delivered = 0, -- deliveries so far
+		readers = {}, -- reader → its unread deliveries, ordered
 		receivers = {}, -- message_id → { reader = delivery }
 		items = {}, -- work_item_id → item
 		order = {}, -- all items, as queued
-		queues = {}, -- member_id → { items that are open, in order, first =, last =, open = count }
+		queues = {}, -- member_id → { open = items that are open, ordered; claimed = { item = true } }
 		task_items = {}, -- message_id → item
 	}, class)
 end
@@ -63,12 +65,12 @@ end
 -- ---- messages ----
 
 local function reader_of(self, name)
-	local reader = self.readers[name]
-	if not reader then
-		reader = { first = 1, last = 0, unread = 0 }
-		self.readers[name] = reader
+	local unread = self.readers[name]
+	if not unread then
+		unread = ordered.new()
+		self.readers[name] = unread
 	end
-	return reader
+	return unread
 end
 
 local function insert_message(self, message)
@@ -89,20 +91,17 @@ end
 ---@return table? failure mailbox_full
 function class:add_message(message, max_queue)
 	for _, name in ipairs(message.to) do
-		if reader_of(self, name).unread >= max_queue then
-			return nil, failure("mailbox_full", "%s has %d unread messages already: wait until some are read, "
-				.. "or give the mailbox a larger max_queue", name, max_queue)
+		if reader_of(self, name).count >= max_queue then
+			return nil, common.full(table.concat(message.to, ", "), "unread messages", max_queue)
 		end
 	end
 	local position = insert_message(self, message)
 	local receivers = {}
 	self.receivers[message.message_id] = receivers
 	for _, name in ipairs(message.to) do
-		local reader = reader_of(self, name)
 		local delivery = { message = message, reader = name }
-		reader.last = reader.last + 1
-		reader[reader.last] = delivery
-		reader.unread = reader.unread + 1
+		self.delivered = self.delivered + 1
+		delivery.node = reader_of(self, name):insert(self.delivered, delivery)
 		receivers[name] = delivery
 	end
 	self.changed:fire()
@@ -111,20 +110,13 @@ end
 
 local function mark(self, delivery)
 	delivery.read_at = now_ms()
-	local reader = self.readers[delivery.reader]
-	reader.unread = reader.unread - 1
-	while reader.first <= reader.last and reader[reader.first].read_at do
-		reader[reader.first] = nil
-		reader.first = reader.first + 1
-	end
+	self.readers[delivery.reader]:remove(delivery.node)
 end
 
 function class:unread(name, thread_id, limit, takes)
-	local reader = reader_of(self, name)
 	local found, rows = {}, {}
-	for i = reader.first, reader.last do
-		local delivery = reader[i]
-		if not delivery.read_at and (not thread_id or delivery.message.thread_id == thread_id) then
+	for delivery in reader_of(self, name):values() do
+		if not thread_id or delivery.message.thread_id == thread_id then
 			found[#found + 1] = delivery
 			rows[#found] = copy_message(delivery.message)
 			if #found == limit then
@@ -201,16 +193,14 @@ function class:receipts(id)
 	return rows
 end
 
-local COUNTED = { "queued", "claimed", "completed", "failed", "cancelled", "set_aside" }
-
 function class:status(who)
 	local counts = { unread = 0 }
-	for _, status in ipairs(COUNTED) do
+	for _, status in ipairs(common.STATUSES) do
 		counts[status] = 0
 	end
 	for name, reader in pairs(self.readers) do
 		if not who or name == who then
-			counts.unread = counts.unread + reader.unread
+			counts.unread = counts.unread + reader.count
 		end
 	end
 	for _, item in ipairs(self.order) do
@@ -226,54 +216,48 @@ end
 local function queue_of(self, member_id)
 	local queue = self.queues[member_id]
 	if not queue then
-		queue = { first = 1, last = 0, open = 0 }
+		queue = { open = ordered.new(), claimed = {} }
 		self.queues[member_id] = queue
 	end
 	return queue
 end
 
-local function insert_open(self, item)
-	local queue = queue_of(self, item.member_id)
-	queue.open = queue.open + 1
-	queue.last = queue.last + 1
-	queue[queue.last] = item
-end
-
 local OPEN = { queued = true, claimed = true }
 
--- The item leaves its queue: what is finished at the front of it goes.
+local function open_item(self, item)
+	item.status = "queued"
+	item.node = queue_of(self, item.member_id).open:insert(item.number, item)
+end
+
 local function close_item(self, item, status)
 	local queue = self.queues[item.member_id]
+	queue.open:remove(item.node)
+	queue.claimed[item] = nil
 	item.status, item.finished_at = status, now_ms()
-	queue.open = queue.open - 1
-	while queue.first <= queue.last and not OPEN[queue[queue.first].status] do
-		queue[queue.first] = nil
-		queue.first = queue.first + 1
-	end
 	self.changed:fire()
 end
 
 function class:add_work_item(message, item, max_queue)
-	if queue_of(self, item.member_id).open >= max_queue then
-		return nil, failure("mailbox_full", "%s has %d open work items already: wait until some are finished, "
-			.. "or give the mailbox a larger max_queue", item.member_id, max_queue)
+	if queue_of(self, item.member_id).open.count >= max_queue then
+		return nil, common.full(item.member_id, "open work items", max_queue)
 	end
 	insert_message(self, message)
 	self.receivers[message.message_id] = {}
 	item.message_id, item.thread_id, item.from = message.message_id, message.thread_id, message.from
 	item.task, item.created_at = message.body, message.created_at
-	item.status, item.attempt, item.fencing_token, item.available_ms = "queued", 0, 0, 0
+	item.attempt, item.fencing_token, item.available_ms = 0, 0, 0
 	self.items[item.work_item_id] = item
-	self.order[#self.order + 1] = item
+	item.number = #self.order + 1
+	self.order[item.number] = item
 	self.task_items[message.message_id] = item
-	insert_open(self, item)
+	open_item(self, item)
 	self.changed:fire()
 	return true
 end
 
 local function row_of(item)
 	local row = copy(item)
-	row.available_ms, row.first_claimed_at = nil, nil
+	row.available_ms, row.first_claimed_at, row.number, row.node = nil, nil, nil, nil
 	return row
 end
 
@@ -292,8 +276,8 @@ local function claimable(self, item, now)
 end
 
 local function is_busy(queue, now)
-	for i = queue.first, queue.last do
-		if queue[i].status == "claimed" and queue[i].available_ms > now then
+	for item in pairs(queue.claimed) do
+		if item.available_ms > now then
 			return true
 		end
 	end
@@ -305,9 +289,9 @@ function class:claim(member_id, lease_ms, serial)
 	if serial and is_busy(queue, now) then
 		return nil
 	end
-	for i = queue.first, queue.last do
-		local item = queue[i]
-		if item and claimable(self, item, now) then
+	for item in queue.open:values() do
+		if claimable(self, item, now) then
+			queue.claimed[item] = true
 			item.status, item.attempt, item.fencing_token = "claimed", item.attempt + 1, item.fencing_token + 1
 			item.available_ms, item.lease_ms, item.claimed_at = now + lease_ms, lease_ms, now_ms()
 			item.first_claimed_at = item.first_claimed_at or item.claimed_at
@@ -316,17 +300,13 @@ function class:claim(member_id, lease_ms, serial)
 	end
 end
 
-local function stale(item)
-	return failure("stale", "this claim is over: the work item is %s (attempt %d)", item.status, item.attempt)
-end
-
 -- The item when this claim of it holds, or nil, failure and the item.
 local function held(self, id, token)
 	local item = self.items[id]
 	if not item then
 		return nil, failure("not_found", "no work item %s", id)
 	elseif item.status ~= "claimed" or item.fencing_token ~= token then
-		return nil, stale(item), item
+		return nil, common.stale(item), item
 	end
 	return item
 end
@@ -354,6 +334,7 @@ function class:finish(id, token, status, field, json)
 end
 
 local function back_to_queue(self, item, delay_ms)
+	self.queues[item.member_id].claimed[item] = nil
 	item.status, item.available_ms = "queued", core.now_ms() + delay_ms
 	self.changed:fire()
 end
@@ -402,11 +383,11 @@ function class:requeue(id)
 	if not item then
 		return nil, failure("not_found", "no work item %s", id)
 	elseif not AGAIN[item.status] then
-		return nil, failure("stale", "the work item is %s: expected failed, cancelled or set_aside", item.status)
+		return nil, common.not_requeued(item.status)
 	end
-	item.status, item.attempt, item.available_ms = "queued", 0, 0
+	item.attempt, item.available_ms = 0, 0
 	item.error, item.finished_at = nil, nil
-	insert_open(self, item)
+	open_item(self, item)
 	self.changed:fire()
 	return true
 end
@@ -436,12 +417,11 @@ end
 
 -- Whether a member has something to claim; else after how many milliseconds a lease or a delay ends.
 local function look_queue(self, member_id, now)
-	local queue, next_ms = self.queues[member_id], nil
-	for i = queue and queue.first or 1, queue and queue.last or 0 do
-		local item = queue[i]
-		if item and claimable(self, item, now) then
+	local next_ms
+	for item in queue_of(self, member_id).open:values() do
+		if claimable(self, item, now) then
 			return true
-		elseif item and OPEN[item.status] and item.available_ms > now then
+		elseif item.available_ms > now then
 			next_ms = math.min(next_ms or math.huge, item.available_ms - now)
 		end
 	end
@@ -454,7 +434,7 @@ function class:look(ids)
 	local now, soonest = core.now_ms(), nil
 	for _, id in ipairs(ids) do
 		local reader = self.readers[id]
-		if reader and reader.unread > 0 then
+		if reader and reader.count > 0 then
 			return id
 		end
 		local has, next_ms = look_queue(self, id, now)
@@ -467,19 +447,22 @@ function class:look(ids)
 	return nil, soonest
 end
 
---- True when all of these work items are finished.
+--- True when all of these work items are finished, or nil and the milliseconds after which time alone may change that.
 function class:look_finished(ids)
-	local soonest
+	local now, soonest = core.now_ms(), nil
 	for _, id in ipairs(ids) do
 		local item = self.items[id]
 		if not item then
 			return nil, nil, failure("not_found", "no work item %s", id)
-		elseif OPEN[item.status] then
-			soonest = math.huge
+		end
+		claimable(self, item, now) -- sets aside what died in its last attempt
+		if OPEN[item.status] then
+			local left = item.available_ms - now
+			soonest = math.min(soonest or math.huge, left > 0 and left or math.huge)
 		end
 	end
 	if soonest then
-		return nil
+		return nil, soonest
 	end
 	return true
 end

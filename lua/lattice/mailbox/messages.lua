@@ -104,8 +104,7 @@ function methods:followup(thread_id, followup)
 		end
 	end
 	if #to == 0 then
-		return nil, common.failure("not_found", ("thread %s: nobody else takes part in it; send a message to somebody"):format(
-			thread_id))
+		return nil, common.failure("not_found", "thread %s: nobody else takes part in it; send to somebody", thread_id)
 	end
 	return add_message(self, {
 		kind = "followup", from = followup.from, to = to, body = body, thread_id = thread_id,
@@ -183,7 +182,7 @@ function methods:message(message_id)
 	end
 	local row, why = store:message(message_id)
 	if not row then
-		return nil, why or common.failure("not_found", ("no message %s"):format(message_id))
+		return nil, why or common.failure("not_found", "no message %s", message_id)
 	end
 	return common.to_message(row)
 end

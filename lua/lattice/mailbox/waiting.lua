@@ -18,9 +18,10 @@ local function check_wait(name, given)
 end
 
 -- Asks the store again whenever something may have changed. `ask` gives a value when it is time to stop, or nil and
--- the milliseconds after which time alone may have changed the answer.
-local function wait_until(self, given, ask)
+-- the milliseconds after which time alone may have changed the answer. `is_told`: other processes tell of such changes.
+local function wait_until(self, given, is_told, ask)
 	local ends = given.timeout_ms and core.now_ms() + given.timeout_ms or math.huge
+	local round, last_version = 0, nil
 	while true do
 		local store, closed = common.store_of(self)
 		if not store then
@@ -37,7 +38,9 @@ local function wait_until(self, given, ask)
 		if left <= 0 then
 			return nil
 		end
-		store:wait_change(version, math.min(left, after_ms or math.huge), given.signal)
+		round = version == last_version and round + 1 or 0
+		last_version = version
+		store:wait_change(version, math.min(left, after_ms or math.huge), given.signal, round, is_told)
 	end
 end
 
@@ -50,7 +53,7 @@ function methods:wait(who, wait_options)
 	options.argument("mailbox:wait: who", common.one_or_more, who)
 	local given = check_wait("wait", wait_options)
 	local ids = common.list_of(who)
-	return wait_until(self, given, function(store)
+	return wait_until(self, given, true, function(store)
 		return store:look(ids)
 	end)
 end
@@ -64,7 +67,7 @@ function methods:wait_finished(work_item_ids, wait_options)
 	options.argument("mailbox:wait_finished: work_item_ids", common.one_or_more, work_item_ids)
 	local given = check_wait("wait_finished", wait_options)
 	local ids = common.list_of(work_item_ids)
-	return wait_until(self, given, function(store)
+	return wait_until(self, given, false, function(store)
 		return store:look_finished(ids)
 	end)
 end

@@ -7,7 +7,7 @@ local options = require "lattice.options"
 ---@class lattice.mailbox
 local methods = {}
 
-local STATUS = options.one_of { "queued", "claimed", "completed", "failed", "cancelled", "set_aside" }
+local STATUS = options.one_of(common.STATUSES)
 local ENQUEUE = { from = common.id, thread_id = common.id, max_attempts = options.positive_integer }
 local CLAIM = { lease_ms = common.lease, serial = options.boolean }
 local HEARTBEAT = { lease_ms = common.lease }
@@ -215,7 +215,7 @@ function methods:work_item(work_item_id)
 	end
 	local row, why = store:work_item(work_item_id)
 	if not row then
-		return nil, why or common.failure("not_found", ("no work item %s"):format(work_item_id))
+		return nil, why or common.failure("not_found", "no work item %s", work_item_id)
 	end
 	return common.to_item(row)
 end
