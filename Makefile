@@ -144,6 +144,13 @@ bench: ## install what is missing, measure beside the floor; writes build/bench.
 	$(SUBMAKE) build bench-tools
 	@$(BUILD)/bench/serve $(LUA) scripts/bench/run.lua
 
+SOAK_SECONDS ?= 600
+.PHONY: soak
+soak: ## 100 agents against a faulty server for SOAK_SECONDS (600): memory, descriptors and threads stay flat
+	@scripts/install_deps.sh build demo test
+	$(SUBMAKE) build
+	@$(LUA) scripts/soak.lua $(SOAK_SECONDS)
+
 .PHONY: bench-tools
 bench-tools: $(BENCH)
 

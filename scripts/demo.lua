@@ -1,9 +1,15 @@
 -- The demo of `make demo`: an agent with two tools. ANTHROPIC_MODEL picks another model.
 
 local lattice = require "lattice"
+local timeline = require "scripts.timeline"
 local s = lattice.schema
 
 local QUESTION = 'How many lines of code has the folder "engine/json", and what is 365 * 24 * (7 + 3)?'
+
+-- Both tools only read: the engine may run calls of one reply at once.
+local function reads_only()
+	return true
+end
 
 local calculate = lattice.tool(
 	"calculate",
@@ -14,7 +20,8 @@ local calculate = lattice.tool(
 	function(input)
 		local formula = assert(load("return " .. input.expression, "=expression", "t", {}))
 		return tostring(formula())
-	end
+	end,
+	{ is_concurrency_safe = reads_only }
 )
 
 local count_lines = lattice.tool(
@@ -24,26 +31,26 @@ local count_lines = lattice.tool(
 		folder = s.string({ pattern = "^[a-z_]+(/[a-z_]+)*$" }):describe "such as engine/base",
 	},
 	function(input)
-		local files <close> = assert(io.popen("find " .. input.folder .. " -type f 2>/dev/null"))
-		local lines, count = 0, 0
-		for path in files:lines() do
-			count = count + 1
-			for _ in io.lines(path) do
-				lines = lines + 1
-			end
-		end
-		if count == 0 then
+		local command = ("find %s -type f -exec cat {} + | wc -l; find %s -type f | wc -l"):format(input.folder, input.folder)
+		local found = assert(lattice.process.run { command = command })
+		local lines, count = found.stdout:match "(%d+)%s+(%d+)"
+		if count == "0" then
 			error("there is no file in " .. input.folder, 0)
 		end
 		return ("%d lines in %d files"):format(lines, count)
-	end
+	end,
+	{ is_concurrency_safe = reads_only }
 )
+
+local trace_path = os.tmpname()
+local tracer = lattice.create_jsonl_context_tracer { path = trace_path }
 
 local agent = lattice.create_bare_agent {
 	model = os.getenv "ANTHROPIC_MODEL" or "claude-sonnet-4-5",
 	max_tokens = 1024,
 	system_prompt = "You answer questions with your tools. Call independent tools together.",
 	tools = { calculate, count_lines },
+	tracer = tracer,
 }
 
 local function text_of(content)
@@ -97,3 +104,7 @@ for message in agent:query(QUESTION, { stream = true }) do
 		show[message.type](message)
 	end
 end
+
+tracer:close()
+print("\n" .. timeline.text(timeline.read(trace_path)))
+os.remove(trace_path)
