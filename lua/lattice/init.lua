@@ -14,6 +14,7 @@ local mailbox = require "lattice.mailbox"
 local process = require "lattice.process"
 local schema = require "lattice.schema"
 local signal = require "lattice.signal"
+local team = require "lattice.team"
 local tool = require "lattice.tool"
 local trace = require "lattice.trace"
 
@@ -28,6 +29,9 @@ local lattice = {
 	define_agent = agent.define,
 	agent_tool = agent_tool.new,
 	delegate_tool = agent_tool.delegate,
+	create_team = team.create,
+	team_member = team.member,
+	create_team_runner = team.runner,
 	create_builtin_tools = builtin.create_tools,
 	create_agent_workspace_tools = builtin.create_workspace_tools,
 	create_composite_agent_hooks = hooks.create_composite,

@@ -118,6 +118,7 @@ local function samples(lattice)
 	sample("constructor", lattice.schema and lattice.schema.string)
 	sample("controller", lattice.abort_controller)
 	sample("mailbox", lattice.create_memory_mailbox)
+	sample("team", lattice.create_team, { lead = options, members = {} })
 	made.signal = made.controller and made.controller.signal
 	return made
 end
