@@ -33,6 +33,7 @@ struct lat_pool {
 	bool finishing; /* inside finish_done */
 	int64_t time_ns;
 	lat_pool_job *deaf;
+	bool spoiled; /* the multi ran out of memory: it is replaced before the next request */
 };
 
 /* ---- what libcurl tells of its sockets ---- */
@@ -167,15 +168,17 @@ static void finish_done(lat_pool *pool)
 }
 
 /* Runs libcurl. When it lacks memory for its table of sockets, it doesn't say for which transfer, and
- * would divide by zero the next time it looks at that one: all that are under way fail at once, and none
- * is looked at again. */
+ * would divide by zero the next time it looks at that socket, or at another one of the same number: all that
+ * are under way fail at once, none is looked at again, and renew_multi replaces the table. */
 static void run_multi(lat_pool *pool, curl_socket_t fd, int bits, int *running)
 {
 	*running = pool->active_count;
 	lat_pool_note_time(pool);
-	if (!pool->deaf && curl_multi_socket_action(pool->multi, fd, bits, running) == CURLM_OUT_OF_MEMORY)
-		for (lat_handle *handle = pool->active; handle; handle = handle->next)
-			mark_deaf(pool, handle->job);
+	if (pool->deaf || curl_multi_socket_action(pool->multi, fd, bits, running) != CURLM_OUT_OF_MEMORY)
+		return;
+	pool->spoiled = true;
+	for (lat_handle *handle = pool->active; handle; handle = handle->next)
+		mark_deaf(pool, handle->job);
 }
 
 /* Runs libcurl, then tells those that are done; whoever is told last may free the pool. */
@@ -216,25 +219,6 @@ static void timer_fired(lat_timer *timer)
 	act(pool, CURL_SOCKET_TIMEOUT, 0);
 	finish_done(pool); /* also those that ended while they were started */
 	lat_pool_free(pool);
-}
-
-lat_status lat_pool_start(lat_handle *handle, lat_error *err)
-{
-	lat_pool *pool = handle->pool;
-	handle->error[0] = '\0';
-	handle->job->phase = LAT_POOL_QUEUED;
-	handle->job->sockets = 0;
-	CURLMcode code = curl_multi_add_handle(pool->multi, handle->curl);
-	if (code != CURLM_OK)
-		return code == CURLM_OUT_OF_MEMORY
-		           ? lat_fail_nomem(err)
-		           : lat_fail(err, LAT_E_IO, "can't start a request: %s", curl_multi_strerror(code));
-	activate(handle);
-	int running;
-	run_multi(pool, CURL_SOCKET_TIMEOUT, 0, &running);
-	if (running < pool->active_count || pool->deaf)
-		arm_after_ms(pool, 0); /* told in a turn, not under the feet of the caller */
-	return LAT_OK;
 }
 
 /* ---- handles ---- */
@@ -347,6 +331,44 @@ static bool set_up_multi(lat_pool *pool)
 	       curl_multi_setopt(multi, CURLMOPT_PIPELINING, (long)CURLPIPE_MULTIPLEX) == CURLM_OK &&
 	       curl_multi_setopt(multi, CURLMOPT_MAXCONNECTS, (long)IDLE_CONNECTIONS_MAX) == CURLM_OK &&
 	       curl_multi_setopt(multi, CURLMOPT_MAX_TOTAL_CONNECTIONS, connections_max()) == CURLM_OK;
+}
+
+/* False while transfers of the old one have still to be told of their failure, or there is no memory. */
+static bool renew_multi(lat_pool *pool)
+{
+	CURLM *old = pool->multi;
+	if (pool->active_count > 0)
+		return false;
+	if (!set_up_multi(pool)) {
+		if (pool->multi)
+			curl_multi_cleanup(pool->multi);
+		pool->multi = old;
+		return false;
+	}
+	curl_multi_cleanup(old);
+	pool->spoiled = false;
+	return true;
+}
+
+lat_status lat_pool_start(lat_handle *handle, lat_error *err)
+{
+	lat_pool *pool = handle->pool;
+	handle->error[0] = '\0';
+	handle->job->phase = LAT_POOL_QUEUED;
+	handle->job->sockets = 0;
+	if (pool->spoiled && !renew_multi(pool))
+		return lat_fail_nomem(err);
+	CURLMcode code = curl_multi_add_handle(pool->multi, handle->curl);
+	if (code != CURLM_OK)
+		return code == CURLM_OUT_OF_MEMORY
+		           ? lat_fail_nomem(err)
+		           : lat_fail(err, LAT_E_IO, "can't start a request: %s", curl_multi_strerror(code));
+	activate(handle);
+	int running;
+	run_multi(pool, CURL_SOCKET_TIMEOUT, 0, &running);
+	if (running < pool->active_count || pool->deaf)
+		arm_after_ms(pool, 0); /* told in a turn, not under the feet of the caller */
+	return LAT_OK;
 }
 
 static void destroy(lat_pool *pool)
