@@ -352,6 +352,8 @@ static bool move_cwd(lat_bash_call *call, bool *moved)
 	const lat_buf *report = lat_process_report(call->process);
 	const char *start = report->len ? memrchr(report->data, '\0', report->len) : NULL;
 	*moved = false;
+	if (!lat_buf_ok(report))
+		return false;
 	if (!start)
 		return true;
 	start++;
