@@ -1,11 +1,12 @@
-/* Bindings of private folders and of what the kernel can do: core.private_folder, core.features. A userdata owns its
- * folder, which is removed when it is collected. On the thread of the lua_State. */
+/* Bindings of private folders and of what the kernel can do: core.private_folder, core.features. A userdata
+ * owns its folder, which is removed when it is collected. On the thread of the lua_State. */
 #include <string.h>
 
 #include "lua_core.h"
 #include "lua_http.h"
 #include "workspace/features.h"
 #include "workspace/folder.h"
+#include "workspace/landlock.h"
 #include "workspace/workspace.h"
 
 #define FOLDER_TYPE "lattice.private_folder"
@@ -66,7 +67,7 @@ static int folder_remove(lua_State *L)
 /* features() → {openat2 = boolean, landlock = ABI version or false, pcre2_jit = boolean} */
 static int core_features(lua_State *L)
 {
-	int landlock = lat_features_landlock();
+	int landlock = lat_landlock_abi();
 	lua_createtable(L, 0, 3);
 	lua_pushboolean(L, lat_workspace_has_openat2());
 	lua_setfield(L, -2, "openat2");

@@ -10,4 +10,8 @@
 lat_workspace *lat_lua_check_workspace(lua_State *L, int idx);
 const lat_roots *lat_lua_opt_roots(lua_State *L, int idx); /* NULL: nothing, or nil */
 
+/* The method of a workspace that starts a tool (lua_tool_call.c), and the type of its op, made once a state. */
+int lat_lua_start_tool(lua_State *L);
+void lat_lua_setup_tool_calls(lua_State *L);
+
 #endif

@@ -11,10 +11,8 @@ typedef struct {
 	const char *what;
 } signature;
 
-#define SIGNATURE(at, magic, what)        \
-	{                                     \
-		at, magic, sizeof magic - 1, what \
-	}
+/* clang-format off */
+#define SIGNATURE(at, magic, what) {(at), (magic), sizeof(magic) - 1, (what)}
 
 static const signature BINARIES[] = {
 	SIGNATURE(0,
@@ -55,6 +53,7 @@ static const signature BINARIES[] = {
 	SIGNATURE(0, "\xff\xfe", "UTF-16 text: convert it to UTF-8 with iconv first"),
 	SIGNATURE(0, "\xfe\xff", "UTF-16 text: convert it to UTF-8 with iconv first"),
 };
+/* clang-format on */
 
 static bool has(const char *bytes, size_t len, size_t at, const char *magic, size_t n)
 {

@@ -22,7 +22,7 @@ static bool remove_stale(int dir, const char *name)
 	return removed;
 }
 
-/* A folder that is still to be looked at; a list keeps them in the order they were found, nearest first. */
+/* A folder that is still to be looked at; they are taken level by level, the nearest first. */
 typedef struct folder folder;
 struct folder {
 	folder *next;
@@ -31,7 +31,7 @@ struct folder {
 };
 
 typedef struct {
-	folder *first, **end;
+	folder *deeper; /* those of the next level */
 	size_t left, removed;
 } sweep;
 
@@ -41,13 +41,12 @@ static void enqueue(sweep *s, int root, const char *path, const char *name)
 	folder *f = a + slash + b < LAT_PATH_MAX ? malloc(sizeof *f + a + slash + b + 1) : NULL;
 	if (!f)
 		return; /* what isn't looked at now is another time */
-	f->next = NULL;
 	f->root = root;
 	memcpy(f->path, path, a);
 	memcpy(f->path + a, "/", slash);
 	memcpy(f->path + a + slash, name, b + 1);
-	*s->end = f;
-	s->end = &f->next;
+	f->next = s->deeper;
+	s->deeper = f;
 }
 
 /* Opens root/path name by name, so that no link is followed. */
@@ -97,17 +96,16 @@ static void sweep_folder(sweep *s, const folder *f)
 size_t lat_file_sweep(const lat_roots *roots, size_t max)
 {
 	sweep s = {.left = max};
-	s.end = &s.first;
 	for (size_t i = 0; i < roots->n; i++)
 		if (roots->root[i].access & LAT_ACCESS_WRITE)
 			enqueue(&s, roots->root[i].fd, "", "");
-	while (s.first) {
-		folder *f = s.first;
-		sweep_folder(&s, f);
-		s.first = f->next;
-		if (!s.first)
-			s.end = &s.first;
-		free(f);
+	for (folder *level; (level = s.deeper) != NULL;) {
+		s.deeper = NULL;
+		for (folder *f = level, *next; f; f = next) {
+			next = f->next;
+			sweep_folder(&s, f);
+			free(f);
+		}
 	}
 	return s.removed;
 }
