@@ -11,7 +11,7 @@ local server = require "spec.support.server"
 
 local SECONDS, AGENTS = tonumber(arg[1]) or 60, tonumber(arg[2]) or 100
 local RSS_TOLERANCE = 1.10
-local COUNT_TOLERANCE = 4 -- connections come and go
+local COUNT_TOLERANCE = AGENTS // 2 -- connections come and go; a leak would pass this within seconds
 
 local faulty = server.start([[
 local n = 0
@@ -32,7 +32,7 @@ return function(request)
 	elseif dice == 3 then
 		return text("never whole", { cut_at = 200 })
 	elseif dice == 4 then
-		return text("never ends", { stall_at = 150, stall_ms = 60 })
+		return text("never ends", { stall_at = 150 })
 	elseif dice == 5 then
 		return raw { status = 200, body = "<html>", content_type = "text/html" }
 	elseif dice == 6 then
@@ -86,16 +86,16 @@ local function new_agent()
 		model = "m",
 		max_turns = 6,
 		max_retries = 1,
-		idle_timeout_ms = 40,
+		idle_timeout_ms = 300,
 		tools = { wait, fail },
 	}
 end
 
 local function work(index)
 	return function()
-		local agent, used = new_agent(), 0
+		local agent, used = new_agent(), index % 20 -- out of step, so that histories don't all grow together
 		while os.time() < deadline do
-			local options = index % 5 == 0 and { signal = lattice.abort_timeout(1 + queries % 20) } or nil
+			local options = index % 5 == 0 and { signal = lattice.abort_timeout(5 + queries % 50) } or nil
 			local result = agent:prompt("go", options)
 			queries, used = queries + 1, used + 1
 			subtypes[result.subtype] = (subtypes[result.subtype] or 0) + 1
