@@ -106,6 +106,22 @@ describe("a worker tool", function()
 		end
 	end)
 
+	it("may have a pool of its own", function()
+		local probe = lattice.tool("probe", "", {}, function()
+			return "fine"
+		end, { worker = true, worker_threads = 1 })
+		local results = scripted.run({ call "probe", call "probe", call "probe" }, {
+			tools = { probe },
+			tool_concurrency = { mode = "all" },
+		})
+		assert.equal("fine", results[3].content)
+		for _, wrong in ipairs { { worker = true, worker_threads = 0 }, { worker_threads = 2 } } do
+			assert.error_matches(function()
+				lattice.tool("probe", "", {}, function() end, wrong)
+			end, "worker_threads: expected", 1, true)
+		end
+	end)
+
 	it("gets the query's context where it is plain data", function()
 		local probe = lattice.tool("probe", "", {}, function(_, ctx)
 			return ctx.context and ctx.context.user or "none"

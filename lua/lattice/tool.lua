@@ -35,6 +35,7 @@ local TOOL_OPTIONS = {
 	worker = options.kind("true, or the name of a module", function(value)
 		return value == true or type(value) == "string" and value ~= ""
 	end),
+	worker_threads = options.positive_integer,
 	strict = options.boolean,
 }
 
@@ -109,7 +110,7 @@ local function compile_input_schema(name, given)
 end
 
 local function worker_handler(name, handler, given)
-	local ok, made = pcall(worker.handler, name, handler, given.worker, given.timeout_ms)
+	local ok, made = pcall(worker.handler, name, handler, given)
 	if not ok then
 		error(made, 4)
 	end
@@ -134,6 +135,9 @@ local function new(name, description, input_schema, handler, given)
 	for key, value in pairs(given) do
 		fields[key] = value
 	end
+	if given.worker_threads and not given.worker then
+		error("ToolOptions: worker_threads: expected worker = true or a module's name beside it", 3)
+	end
 	if given.worker then
 		fields.handler = worker_handler(name, handler, given)
 	end
@@ -149,7 +153,8 @@ end
 ---@param description string for the model
 ---@param input_schema any a schema for an object (see lattice.schema); nil takes an empty object
 ---@param handler fun(input: any, ctx: lattice.tool_context): any
----@param tool_options? table is_concurrency_safe, resources, metadata, timeout_ms (ms), worker, strict
+---@param tool_options? table is_concurrency_safe, resources, metadata, timeout_ms (ms), worker,
+---  worker_threads (a pool of its own of that many threads), strict
 ---@return lattice.tool_definition
 function tool.new(name, description, input_schema, handler, tool_options)
 	return new(name, description, input_schema, handler, tool_options)

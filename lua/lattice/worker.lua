@@ -29,16 +29,16 @@ end
 --- state, and counts as running until it has stopped.
 ---@param name string the tool's name
 ---@param handler? function the function to run there; its upvalues must be plain data
----@param source true|string true, or the module that returns the function
----@param timeout_ms? number
+---@param given table ToolOptions: worker (true, or the module that returns the function), worker_threads, timeout_ms
 ---@return fun(input: any, ctx: lattice.tool_context): any
-function worker.handler(name, handler, source, timeout_ms)
-	local ok, made = pcall(core.worker, { source = source == true and handler or source })
+function worker.handler(name, handler, given)
+	local source = given.worker == true and handler or given.worker
+	local ok, made = pcall(core.worker, { source = source, pool_size = given.worker_threads })
 	if not ok then
 		error(string.format('tool "%s": %s', name, errors.text(made)), 0)
 	end
 	return function(input, ctx)
-		local op <close> = start_call(made, input, ctx, timeout_ms)
+		local op <close> = start_call(made, input, ctx, given.timeout_ms)
 		task.wait_op(op)
 		local good, value, traceback, kind = op:result()
 		if good then
