@@ -6,6 +6,7 @@ local errors = require "lattice.errors"
 local options = require "lattice.options"
 local query = require "lattice.query"
 local request = require "lattice.request"
+local saved_session = require "lattice.saved_session"
 local schema = require "lattice.schema"
 local shell = require "lattice.shell"
 local signal = require "lattice.signal"
@@ -281,12 +282,13 @@ local function assemble(given, builtins, level)
 end
 
 -- Never called as a tail call: errors count the frames up to the script.
-local function new_session(assembled, level)
+local function new_session(assembled, level, saved)
 	local given = assembled.given
+	saved = saved or {}
 	local self = setmetatable({}, agent_class)
 	state_of[self] = {
-		name = given.name,
-		session_id = core.random_hex(SESSION_ID_BYTES),
+		name = given.name or saved.name,
+		session_id = saved.session_id or core.random_hex(SESSION_ID_BYTES),
 		tools = assembled.tools,
 		concurrency = assembled.concurrency,
 		settings = assembled.settings,
@@ -298,7 +300,7 @@ local function new_session(assembled, level)
 		tracer = given.tracer,
 		max_turns = given.max_turns,
 		given = given,
-		history = core.history(),
+		history = saved.history or core.history(),
 		workspace = given.workspace
 			and workspace.open("AgentOptions", given.workspace, given.allowed_directories, level + 1),
 	}
@@ -326,6 +328,27 @@ end
 function agent.create(agent_options)
 	local session = new_session(assemble(agent_options, true, 2), 2)
 	return session
+end
+
+local SAVED = options.kind("what agent:save gave, or the path of its file", function(value)
+	return type(value) == "table" or type(value) == "string" and value ~= ""
+end)
+
+--- A session that goes on where a saved one was. Calls that had no result when it was saved have one that says so.
+--- With the option `workspace` it has a folder and the built-in tools, like a session of create_agent.
+---@param saved table|string what agent:save gave, or the path of its file
+---@param agent_options? table AgentOptions: they are not saved
+---@return lattice.agent? agent
+---@return string? problem the file can't be read, or isn't a saved session
+function agent.load(saved, agent_options)
+	options.argument("load_agent: saved", SAVED, saved)
+	local assembled = assemble(agent_options, nil, 2)
+	local session, problem = saved_session.unpack(saved)
+	if not session then
+		return nil, problem
+	end
+	local loaded = new_session(assembled, 2, session)
+	return loaded
 end
 
 ---@class lattice.agent_spec
@@ -547,6 +570,18 @@ function methods:interrupt()
 	if own then
 		own:interrupt()
 	end
+end
+
+--- Saves the session: its id, name and history; options (tools, keys, …) are not saved.
+---@param path? string a file, written whole or not at all; without one the result is a table with a JSON form
+---@return table|boolean|nil saved the table, or true when the file is written; nil when it can't be
+---@return string? problem
+function methods:save(path)
+	if path == nil then
+		return saved_session.pack(state_of[self])
+	end
+	options.argument("agent:save: path", options.text, path)
+	return saved_session.write(state_of[self], path)
 end
 
 --- Ends the session: interrupts what runs, and removes its folder unless it is kept. A to-be-closed variable does the

@@ -27,6 +27,7 @@ local lattice = {
 	create_agent = agent.create,
 	create_bare_agent = agent.create_bare,
 	define_agent = agent.define,
+	load_agent = agent.load,
 	agent_tool = agent_tool.new,
 	delegate_tool = agent_tool.delegate,
 	create_team = team.create,
