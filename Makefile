@@ -9,7 +9,8 @@ INST_LUADIR ?= $(PREFIX)/share/lua/5.4
 INST_LIBDIR ?= $(PREFIX)/lib/lua/5.4
 
 CORE_PKGS := libcurl libpcre2-8
-LOADED_PKGS := sqlite3 # headers; the libraries are loaded when a script wants them
+# Their headers only: the libraries are loaded when a script wants them.
+LOADED_PKGS := sqlite3 libpq
 pkg = $(shell $(PKG_CONFIG) $(1) 2>/dev/null)
 
 WARN := -Wall -Wextra -Wpedantic -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Werror

@@ -18,6 +18,7 @@ int luaopen_lattice_core(lua_State *L)
 	lat_lua_open_sigint(L);
 	lat_lua_open_folder(L);
 	lat_lua_open_sqlite(L);
+	lat_lua_open_postgres(L);
 	lat_lua_open_workspace(L);
 	lat_lua_open_bash(L);
 	lat_lua_open_random(L);

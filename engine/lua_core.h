@@ -29,6 +29,7 @@ void lat_lua_open_exchange(lua_State *L);
 void lat_lua_open_sigint(lua_State *L);
 void lat_lua_open_folder(lua_State *L);
 void lat_lua_open_sqlite(lua_State *L);
+void lat_lua_open_postgres(lua_State *L);
 void lat_lua_open_workspace(lua_State *L);
 void lat_lua_open_bash(lua_State *L);
 void lat_lua_open_random(lua_State *L);

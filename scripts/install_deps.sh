@@ -42,7 +42,8 @@ need_group() {
 		need_library lua5.4 liblua5.4-dev
 		need_library libcurl libcurl4-openssl-dev
 		need_library libpcre2-8 libpcre2-dev
-		need_library sqlite3 libsqlite3-dev # its header, and the library that is loaded when a script wants it
+		need_library sqlite3 libsqlite3-dev # headers, and the libraries that are loaded when a script wants them
+		need_library libpq libpq-dev
 		;;
 	demo) # what the bundled model server runs on
 		need_command lua5.4 lua5.4
@@ -61,6 +62,7 @@ need_group() {
 		need_command git git         # Glob is compared with it
 		need_command rg ripgrep      # Grep is compared with it
 		need_library libcjson libcjson-dev # JSON is compared with it
+		need_file "PostgreSQL server" "/usr/lib/postgresql/*/bin/initdb" postgresql # specs start one of their own
 		;;
 	lint)
 		need_command clang-format-14 clang-format-14

@@ -14,7 +14,7 @@ step() { # name, command…
 
 mapfile -t c_files < <(git ls-files '*.c' '*.h')
 mapfile -t c_sources < <(git ls-files 'engine/*.c')
-read -ra include_flags <<<"-D_GNU_SOURCE -Iengine $(pkg-config --cflags lua5.4 libcurl libpcre2-8)"
+read -ra include_flags <<<"-D_GNU_SOURCE -Iengine $(pkg-config --cflags lua5.4 libcurl libpcre2-8 sqlite3 libpq)"
 warnings=(-Wall -Wextra -Wpedantic -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Werror)
 
 with_clang() {

@@ -43,6 +43,7 @@ local lattice = {
 	sleep = clock.sleep,
 	create_memory_mailbox = mailbox.create_memory,
 	create_sqlite_mailbox = mailbox.create_sqlite,
+	create_postgres_mailbox = mailbox.create_postgres,
 	http = http,
 	process = process,
 	interrupt_on_sigint = interrupt_on_sigint,

@@ -16,6 +16,8 @@ local common = require "lattice.mailbox.common"
 local options = require "lattice.options"
 
 local BUSY_TIMEOUT_MS = 10000
+local CONNECT_TIMEOUT_MS = 10000
+local RETRY_MS = 30000
 
 local mailbox = {}
 
@@ -143,6 +145,31 @@ function mailbox.create_sqlite(mailbox_options)
 		return nil, common.failure("database", "%s", message)
 	end
 	return on_database("sqlite", db, given)
+end
+
+local POSTGRES_OPTIONS = shape {
+	dsn = options.secret,
+	connect_timeout_ms = options.milliseconds,
+	retry_ms = options.milliseconds,
+}
+
+--- A mailbox in a PostgreSQL database, for processes on many machines. Waits until it is connected and its tables are
+--- there.
+---@param mailbox_options table dsn (as libpq takes it: keywords or a URI); connect_timeout_ms (10000), retry_ms (30000:
+---  how long a call goes on trying when the connection is lost), and what create_memory_mailbox takes
+---@return lattice.mailbox? mailbox
+---@return lattice.MailboxFailure? failure "database"
+function mailbox.create_postgres(mailbox_options)
+	local given = options.check("create_postgres_mailbox", POSTGRES_OPTIONS, mailbox_options)
+	common.required("create_postgres_mailbox", given, { "dsn" }, 2)
+	local db, message = require("lattice.store.postgres").open(given.dsn, {
+		connect_timeout_ms = given.connect_timeout_ms or CONNECT_TIMEOUT_MS,
+		retry_ms = given.retry_ms or RETRY_MS,
+	})
+	if not db then
+		return nil, common.failure("database", "%s", message)
+	end
+	return on_database("postgres", db, given)
 end
 
 --- The kind of an option that takes a mailbox.

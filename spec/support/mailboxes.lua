@@ -1,6 +1,7 @@
 --- The mailboxes that one conformance spec runs against: each entry makes a fresh one, and further handles on it.
 
 local lattice = require "lattice"
+local postgres = require "spec.support.postgres"
 
 local mailboxes = {}
 
@@ -65,6 +66,29 @@ mailboxes.all = {
 						mailbox:close()
 					end
 					remove()
+				end,
+			}
+		end,
+	},
+	{
+		name = "on PostgreSQL",
+		unavailable = postgres.unavailable(),
+		make = function(options)
+			local dsn, schema = postgres.new_schema()
+			local handles = {}
+			local function open()
+				local mailbox = assert(lattice.create_postgres_mailbox(merged(options, { dsn = dsn })))
+				handles[#handles + 1] = mailbox
+				return mailbox
+			end
+			return {
+				mailbox = open(),
+				another = open,
+				remove = function()
+					for _, mailbox in ipairs(handles) do
+						mailbox:close()
+					end
+					postgres.drop_schema(schema)
 				end,
 			}
 		end,

@@ -120,7 +120,19 @@ local function told(self, who, ...)
 end
 
 function class:version()
+	if self.db.look_for_notices then
+		self.db:look_for_notices()
+	end
 	return self.changed:version()
+end
+
+-- Takes the database's attention back with the last one who waits.
+local guard = {}
+guard.__index = guard
+function guard:__close()
+	if not next(self.changed.waiting) then
+		self.db:ignore()
+	end
 end
 
 --- `round` counts the looks since something changed; `told` is false for what nobody tells about.
@@ -128,6 +140,10 @@ function class:wait_change(version, ms, signal, round, is_told)
 	local longest = LONGEST_SLEEP_MS
 	if not (is_told and self.db.dialect.notify) then
 		longest = math.min(FIRST_LOOK_MS * 2 ^ math.min(round, 10), LAST_LOOK_MS)
+	end
+	local _ <close> = self.db.attend and setmetatable({ db = self.db, changed = self.changed }, guard) or nil
+	if self.db.attend then
+		self.db:attend()
 	end
 	self.changed:wait(version, math.min(ms, longest), signal)
 end
