@@ -1,6 +1,5 @@
 --- Agents: sessions with a history, and the templates that make them.
 
-local builtin = require "lattice.builtin"
 local core = require "lattice.core"
 local errors = require "lattice.errors"
 local options = require "lattice.options"
@@ -243,7 +242,7 @@ end
 local SESSION_ID_BYTES = 16
 
 local function tool_list(given, builtins)
-	local list = builtins and builtin.create_workspace_tools() or {}
+	local list = builtins and require("lattice.builtin").create_workspace_tools() or {}
 	return table.move(given.tools or {}, 1, #(given.tools or {}), #list + 1, list)
 end
 
