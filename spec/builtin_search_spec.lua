@@ -26,7 +26,7 @@ local function sorted(text)
 end
 
 local WORDS = {
-	"return", "static", "int", "needle", "value", "count", "foo", "bar", "baz", "alpha_beta", "lat_buf_new(", "TODO", "x9y8",
+	"return", "static", "int", "needle", "value", "count", "foo", "bar", "baz", "alpha_beta", "lat_buf_new(", "NOTE", "x9y8",
 	"0x1f", "3.14", "1234567", "if (", "){", "}", "== NULL;", "\"text\"", "für", "können", "ähnlich", "naïve", "ÄRGER", "ſ",
 	"K", "\u{212A}", "日本", "_", "--", "::", "the", "end", "e",
 }
@@ -76,7 +76,7 @@ local function make_tree(folder, files)
 end
 
 local PATTERNS = {
-	"needle", "return", "\\bfoo\\b", "TODO", "lat_[a-z]+_new", "^static", "\\breturn\\s+\\w", "[0-9]{5,}", "foo|bar|baz",
+	"needle", "return", "\\bfoo\\b", "NOTE", "lat_[a-z]+_new", "^static", "\\breturn\\s+\\w", "[0-9]{5,}", "foo|bar|baz",
 	"(alpha|beta)_", "^\\s*if \\(", "\\w+_\\w+_\\w+", "x+\\d", "\"[^\"]*\"", "[A-Z]{3,}", "a.c", ".*needle.*", "^$", "\\}$",
 	"e$", "^[^ ]+ ", "\\d+\\.\\d+", "(?i)NEEDLE", "(?i)für", "0x[0-9a-f]+", "<", "::", "f.r", "für", "k.nnen", "\\w*ä\\w*", "ß",
 	"\\W{3}", "\\S{12}", "(?i)k", "(?i)s$", "日.", "[äöü]", "never_there", "(\\w)\\w\\d", "n[^x]*e", "[^a]b", "\\s$",
