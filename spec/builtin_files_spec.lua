@@ -146,6 +146,7 @@ describe("Read", function()
 	end)
 
 	it("reads the end of a huge file in little memory", function()
+		if os.getenv "LD_PRELOAD" then return pending "NOT TESTED: a sanitizer takes memory of its own" end
 		local size = math.floor((1 << 30) * math.min(1, tools.scale()))
 		local head, tail = ("a line\n"):rep(2000), "\nlast but one\nlast\n"
 		do
@@ -165,7 +166,7 @@ describe("Read", function()
 			print(peak() - before, result.content)
 		]]
 		put(at "script.lua", script)
-		local out = sh("%s '%s' '%s'", os.getenv "LUA" or "lua5.4", at "script.lua", folder)
+		local out = tools.script(at "script.lua", folder)
 		local kilobytes, content = out:match "^(%d+)\t(.*)"
 		assert(kilobytes, out)
 		assert.are.equal("  2003\tlast\n", content)
@@ -331,7 +332,7 @@ describe("Edit", function()
 			for i = 1, math.random(0, longest) do t[i] = pieces[math.random(#pieces)] end
 			return table.concat(t)
 		end
-		local rounds, done = math.ceil(2000 * tools.scale()), 0
+		local rounds, done = math.ceil(1000 * tools.scale()), 0
 		for round = 1, rounds do
 			local text, old, new = random_text(30), random_text(4), random_text(4)
 			local all = math.random(3) == 1

@@ -131,16 +131,16 @@ describe("the folder of a session", function()
 		put(script, [[
 			local lattice = require "lattice"
 			Agent = lattice.create_agent { model_client = { create = function() end } }
-			local path = io.popen("ls -d " .. (os.getenv "TMPDIR") .. "/lattice-session-*"):read "a"
+			local path = io.popen("unset LD_PRELOAD; ls -d $TMPDIR/lattice-session-*"):read "a"
 			io.stdout:write(path)
 			io.stdout:flush()
 			if arg[1] == "exit" then os.exit(3) end
 			if arg[1] == "raise" then error "x" end
-			if arg[1] == "kill" then os.execute "kill -9 $PPID" end
+			if arg[1] == "kill" then os.execute "unset LD_PRELOAD; kill -9 $PPID" end
 		]])
 		local tmp = tools.folder()
 		local function run(how)
-			return sh("TMPDIR='%s' %s '%s' %s 2>/dev/null", tmp, os.getenv "LUA" or "lua5.4", script, how)
+			return tools.script(script, how .. " 2>/dev/null", ("TMPDIR='%s'"):format(tmp))
 		end
 		for _, how in ipairs { "end", "exit", "raise" } do
 			assert(run(how):find("lattice-session-", 1, true))

@@ -48,10 +48,21 @@ function tools.get(path)
 	return file and file:read "a"
 end
 
+local function sh_raw(command)
+	local pipe <close> = assert(io.popen("unset LD_PRELOAD; " .. command .. " 2>&1"))
+	return pipe:read "a"
+end
+
 --- What a shell command prints. Without the libraries that a sanitizer preloads.
 function tools.sh(command, ...)
-	local pipe <close> = assert(io.popen("unset LD_PRELOAD; " .. command:format(...) .. " 2>&1"))
-	return pipe:read "a"
+	return sh_raw(command:format(...))
+end
+
+--- What a script prints that runs in a process of its own, with the libraries that a sanitizer preloads.
+function tools.script(path, arguments, environment)
+	local preload = os.getenv "LD_PRELOAD"
+	local set = (environment or "") .. (preload and (" LD_PRELOAD='%s'"):format(preload) or "")
+	return sh_raw(("%s %s '%s' %s"):format(set, os.getenv "LUA" or "lua5.4", path, arguments))
 end
 
 function tools.scale()
