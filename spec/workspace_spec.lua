@@ -131,12 +131,12 @@ describe("the folder of a session", function()
 		put(script, [[
 			local lattice = require "lattice"
 			Agent = lattice.create_agent { model_client = { create = function() end } }
-			local path = io.popen("unset LD_PRELOAD; ls -d $TMPDIR/lattice-session-*"):read "a"
-			io.stdout:write(path)
+			local tools = require "spec.support.tools"
+			io.stdout:write(tools.sh "ls -d $TMPDIR/lattice-session-*")
 			io.stdout:flush()
 			if arg[1] == "exit" then os.exit(3) end
 			if arg[1] == "raise" then error "x" end
-			if arg[1] == "kill" then os.execute "unset LD_PRELOAD; kill -9 $PPID" end
+			if arg[1] == "kill" then tools.sh("kill -9 %d", tools.get "/proc/self/stat":match "%d+") end
 		]])
 		local tmp = tools.folder()
 		local function run(how)

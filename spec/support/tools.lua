@@ -48,12 +48,17 @@ function tools.get(path)
 	return file and file:read "a"
 end
 
+-- Without the libraries of a sanitizer that this process may run under: they don't suit every program.
 local function sh_raw(command)
-	local pipe <close> = assert(io.popen("unset LD_PRELOAD; " .. command .. " 2>&1"))
-	return pipe:read "a"
+	local op <close> = core.process_start { command = command, env = { LD_PRELOAD = false }, merge_stderr = true }
+	local ids = {}
+	while not op:ready() do
+		core.turn(nil, ids)
+	end
+	return assert(op:result()).stdout
 end
 
---- What a shell command prints. Without the libraries that a sanitizer preloads.
+--- What a shell command prints.
 function tools.sh(command, ...)
 	return sh_raw(command:format(...))
 end
