@@ -2,11 +2,13 @@
 
 local core = require "lattice.core"
 local errors = require "lattice.errors"
+local mailbox = require "lattice.mailbox"
 local options = require "lattice.options"
 local query = require "lattice.query"
 local request = require "lattice.request"
 local saved_session = require "lattice.saved_session"
 local schema = require "lattice.schema"
+local session_log = require "lattice.session_log"
 local shell = require "lattice.shell"
 local signal = require "lattice.signal"
 local task = require "lattice.task"
@@ -95,6 +97,10 @@ local AGENT_OPTIONS = {
 	headers = HEADERS,
 	model_client = MODEL_CLIENT,
 	prompt_cache = options.boolean,
+	session_store = mailbox.kind,
+	session_id = options.kind("a name of 1 to 100 letters, digits and . _ : -", function(value)
+		return type(value) == "string" and #value <= 100 and value:find "^[%w._:-]+$" ~= nil
+	end),
 	workspace = workspace.kind,
 	allowed_directories = workspace.directories_kind,
 }
@@ -280,14 +286,22 @@ local function assemble(given, builtins, level)
 	}
 end
 
+local function open_log(given, session_id, level)
+	local log, problem = session_log.open(given.session_store, session_id)
+	return log or error("AgentOptions: session_store: " .. problem, level + 1)
+end
+
 -- Never called as a tail call: errors count the frames up to the script.
 local function new_session(assembled, level, saved)
 	local given = assembled.given
 	saved = saved or {}
+	local session_id = given.session_id or saved.session_id or core.random_hex(SESSION_ID_BYTES)
+	local log = given.session_store and open_log(given, session_id, level + 1)
 	local self = setmetatable({}, agent_class)
 	state_of[self] = {
 		name = given.name or saved.name,
-		session_id = saved.session_id or core.random_hex(SESSION_ID_BYTES),
+		session_id = session_id,
+		log = log,
 		tools = assembled.tools,
 		concurrency = assembled.concurrency,
 		settings = assembled.settings,
@@ -299,7 +313,7 @@ local function new_session(assembled, level, saved)
 		tracer = given.tracer,
 		max_turns = given.max_turns,
 		given = given,
-		history = saved.history or core.history(),
+		history = log and log.history or saved.history or core.history(),
 		workspace = given.workspace
 			and workspace.open("AgentOptions", given.workspace, given.allowed_directories, level + 1),
 	}
@@ -342,6 +356,9 @@ end)
 function agent.load(saved, agent_options)
 	options.argument("load_agent: saved", SAVED, saved)
 	local assembled = assemble(agent_options, nil, 2)
+	if assembled.given.session_store then
+		error("load_agent: session_store: expected none: a session is either saved or in a store", 2)
+	end
 	local session, problem = saved_session.unpack(saved)
 	if not session then
 		return nil, problem
@@ -371,6 +388,9 @@ end
 ---@param agent_options table AgentOptions
 ---@return lattice.agent_spec
 function agent.define(agent_options)
+	if type(agent_options) == "table" and agent_options.session_id ~= nil then
+		error("AgentOptions: session_id: expected none: each session of a template has its own", 2)
+	end
 	local spec = setmetatable({}, spec_class)
 	assembled_of[spec] = assemble(agent_options, nil, 2)
 	return spec
@@ -509,6 +529,7 @@ local function start(self, prompt, query_options, level)
 		permission = state.permission,
 		hooks = state.hooks,
 		after_batch = state.after_batch,
+		log = state.log,
 		max_turns = given.max_turns or state.max_turns,
 		context = given.context,
 		workspace = workspace.view(state.workspace, grants),

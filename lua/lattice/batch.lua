@@ -212,7 +212,11 @@ local function start(call, query, ended)
 		end
 		call.outcome = outcome_of(call, ok, value, traceback, controller, query)
 		call.traceback, call.metadata = call.outcome.traceback, call.outcome.metadata
-		ended()
+		if query.log then
+			query.log:begin("result", tool_result.block_json(call.id, call.outcome), ended)
+		else
+			ended()
+		end
 	end)
 end
 

@@ -131,6 +131,26 @@ local function raise_later(self, raised)
 	return { subtype = "error_during_execution", error = { type = "hook_error", message = errors.text(raised.value) } }
 end
 
+-- With a session store, what is added to the history is recorded before anything else happens.
+local function record(self, kind, json)
+	if self.log then
+		self.log:append(kind, json)
+	end
+end
+
+local function not_recorded(self)
+	local problem = self.log and self.log.problem
+	if problem then
+		local text = "the session could not be recorded: " .. problem
+		return { subtype = "error_during_execution", error = { type = "session_store_error", message = text } }
+	end
+end
+
+local function add_user(self, blocks_json)
+	self.history:add_user(blocks_json)
+	record(self, "user", blocks_json)
+end
+
 -- What follows a batch before the model is asked again (a team's members at work): it gives text for the model.
 local function after_batch(self)
 	local texts = self.after_batch(self)
@@ -140,7 +160,7 @@ local function after_batch(self)
 		blocks[index] = '{"type":"text","text":' .. core.json_encode(text) .. "}"
 	end
 	if #blocks > 0 then
-		self.history:add_user(table.concat(blocks, ","))
+		add_user(self, table.concat(blocks, ","))
 		self:emit { type = "user", message = { role = "user", content = list } }
 	end
 end
@@ -155,7 +175,7 @@ local function run_batch(self, message_calls)
 		end
 		ending = ending or (call.outcome.end_turn and call.outcome)
 	end
-	self.history:add_user(table.concat(blocks, ","))
+	add_user(self, table.concat(blocks, ","))
 	self:emit { type = "user", message = { role = "user", content = list } }
 	if self.after_batch then
 		after_batch(self)
@@ -194,6 +214,7 @@ local function take_back_prompt(self, problem)
 	local before = self.messages_before
 	if self.num_turns == 1 and REFUSED[problem.status] and self.history:count() == before + 1 then
 		self.history:truncate(before)
+		record(self, "take_back", "null")
 	end
 end
 
@@ -202,7 +223,10 @@ local PAUSED = "pause_turn"
 
 local function loop(self)
 	while true do
-		if self.signal.aborted then
+		local unrecorded = not_recorded(self)
+		if unrecorded then
+			return unrecorded
+		elseif self.signal.aborted then
 			return stopped(self)
 		elseif self.max_turns and self.num_turns >= self.max_turns then
 			return { subtype = "error_max_turns" }
@@ -214,17 +238,18 @@ local function loop(self)
 		end
 		self.stop_reason = message:stop_reason()
 		self.history:add_assistant(message)
+		record(self, "assistant", message:json())
 		if not self.discard then
 			self:emit { type = "assistant", message = message:table() }
 		end
 		local calls = message:calls()
-		if #calls > 0 then
+		if #calls > 0 and not not_recorded(self) then
 			local ending = run_batch(self, calls)
 			if ending then
 				return ending
 			end
 		elseif self.stop_reason ~= PAUSED then
-			return finished(self)
+			return not_recorded(self) or finished(self)
 		end
 	end
 end
@@ -273,16 +298,53 @@ local function trace_error(self)
 	end
 end
 
+local KILLED = "The process was killed while this call ran: whether it took effect isn't known. Check before you "
+	.. "call it again."
+
+-- Ends a batch that another process was killed in: what had ended keeps its result, idempotent tools run again.
+local function finish_batch(self, unfinished)
+	local again, blocks = {}, {}
+	for _, call in ipairs(unfinished.calls) do
+		local definition = self.tools.by_name[call.name]
+		if not unfinished.results[call.id] and definition and definition.idempotent then
+			again[#again + 1] = call
+		end
+	end
+	local results = unfinished.results
+	local calls, raised = {}, nil
+	if #again > 0 then
+		calls, raised = batch.run(again, self)
+	end
+	for _, call in ipairs(calls) do
+		results[call.id] = tool_result.block_json(call.id, call.outcome)
+	end
+	for index, call in ipairs(unfinished.calls) do
+		blocks[index] = results[call.id] or tool_result.block_json(call.id, tool_result.failure(KILLED))
+	end
+	add_user(self, table.concat(blocks, ","))
+	self.raised = raised
+end
+
+local function begin(self)
+	local unfinished = self.log and self.log.unfinished
+	if unfinished then
+		self.log.unfinished = nil
+		finish_batch(self, unfinished)
+	else
+		self.history:close_calls "The run ended before this call did."
+	end
+	self.messages_before = self.history:count()
+	add_user(self, self.prompt_json)
+end
+
 local function body(self)
 	self.started = true
-	self.history:close_calls "The run ended before this call did."
-	self.messages_before = self.history:count()
-	self.history:add_user(self.prompt_json)
+	begin(self)
 	self:trace("query_start", { model = self.settings.model })
 	if not self.discard then
 		self:emit(self.agent_info)
 	end
-	local result = result_message(self, loop(self))
+	local result = result_message(self, self.raised and raise_later(self, self.raised) or loop(self))
 	self:release()
 	self:trace("result", {
 		subtype = result.subtype,

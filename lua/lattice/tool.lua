@@ -18,6 +18,7 @@ local tool = {}
 ---@field timeout_ms? number
 ---@field worker? boolean|string
 ---@field strict? boolean
+---@field idempotent? boolean may run again when a process was killed while it ran (agent option session_store)
 ---@field metadata? table as it was given; the engine neither reads it nor sends it to the model
 
 ---@class lattice.tool_context
@@ -37,6 +38,7 @@ local TOOL_OPTIONS = {
 	end),
 	worker_threads = options.positive_integer,
 	strict = options.boolean,
+	idempotent = options.boolean,
 }
 
 local definition_class = { __name = "lattice.tool_definition" }
@@ -154,7 +156,7 @@ end
 ---@param input_schema any a schema for an object (see lattice.schema); nil takes an empty object
 ---@param handler fun(input: any, ctx: lattice.tool_context): any
 ---@param tool_options? table is_concurrency_safe, resources, metadata, timeout_ms (ms), worker,
----  worker_threads (a pool of its own of that many threads), strict
+---  worker_threads (a pool of its own of that many threads), strict, idempotent
 ---@return lattice.tool_definition
 function tool.new(name, description, input_schema, handler, tool_options)
 	return new(name, description, input_schema, handler, tool_options)
