@@ -1,6 +1,7 @@
 -- An agent that mends a project whose specs fail, in a copy of it:
 --     lua5.4 scripts/examples/code_fixer.lua [PROJECT]            with a real model (ANTHROPIC_API_KEY)
---     scripts/with_model_server.sh --script scripts/examples/code_fixer_model.lua -- lua5.4 scripts/examples/code_fixer.lua
+--     scripts/with_model_server.sh --script scripts/examples/code_fixer_model.lua -- \
+--         lua5.4 scripts/examples/code_fixer.lua                  without one
 -- It prints each tool call and ends with what has changed; its exit status says whether the specs pass now.
 
 local lattice = require "lattice"
