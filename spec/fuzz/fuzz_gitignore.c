@@ -50,7 +50,7 @@ static void check_negation(const char *text, size_t len, const char *path, bool 
 	for (size_t i = 0; i < len;) {
 		const char *newline = memchr(text + i, '\n', len - i);
 		size_t n = newline ? (size_t)(newline - text) - i + 1 : len - i;
-		if (text[i] != '#' && text[i] != '!' && text[i] != '\n' && text[i] != '\r' && text[i] != '\0')
+		if (text[i] != '#' && text[i] != '!' && text[i] != '\n' && text[i] != '\0')
 			lat_buf_byte(&b, '!');
 		lat_buf_append(&b, text + i, n);
 		i += n;
