@@ -1,4 +1,5 @@
 local lattice = require "lattice"
+local mailboxes = require "spec.support.mailboxes"
 local scripted = require "spec.support.scripted"
 
 local call = scripted.call
@@ -487,5 +488,68 @@ describe("a team", function()
 		assert.error_matches(function()
 			team:send { to = "nobody", body = "x" }
 		end, 'team:send: to: expected one of lead, got "nobody"')
+	end)
+end)
+
+describe("a team on a SQLite mailbox", function()
+	it("hands off, reports in order, and cancels at an abort, as in memory", function()
+		local path, remove = mailboxes.sqlite_path()
+		local _ <close> = setmetatable({}, { __close = remove })
+		local controller = lattice.abort_controller()
+		local mailbox <close> = lattice.create_sqlite_mailbox { path = path }
+		local stuck = template(function(text)
+			if text == "stop" then
+				controller:abort "enough"
+				lattice.sleep(60000)
+			end
+			return "ann did " .. text
+		end)
+		local members = { member("ann", stuck, { mailbox_tools = false }), member("bob", echo "bob") }
+		local options, requests = lead_of({ handoff("ann", "1"), handoff("bob", "2"), handoff("ann", "3") }, {
+			tool_concurrency = { mode = "all" },
+		})
+		local team = lattice.create_team { lead = options, members = members, mailbox = mailbox }
+		assert.equal("done", team:prompt("go").result)
+		local _, texts = second_input(requests)
+		for index, text in ipairs { "ann did 1", "bob did 2", "ann did 3" } do
+			assert.matches("completed\n" .. text, texts[index], 1, true)
+		end
+		local again = lattice.create_team {
+			lead = lead_of { handoff("ann", "stop"), handoff("bob", "never") },
+			members = members,
+			mailbox = mailbox,
+		}
+		assert.equal("error_abort", again:prompt("go", { signal = controller.signal }).subtype)
+		local status = again:status()
+		assert.same({ 1, 0, 1 }, { status.ann.failed, status.ann.claimed, status.bob.cancelled })
+	end)
+
+	it("lets another process do the work, and gets its reports", function()
+		local path, remove = mailboxes.sqlite_path()
+		local _ <close> = setmetatable({}, { __close = remove })
+		local mailbox <close> = lattice.create_sqlite_mailbox { path = path }
+		local ran_here = false
+		local never = template(function()
+			ran_here = true
+			return "here"
+		end)
+		local options, requests = lead_of { handoff("ann", "1"), handoff("bob", "2"), handoff("ann", "3") }
+		local team = lattice.create_team {
+			lead = options,
+			members = { member("ann", never), member("bob", never) },
+			mailbox = mailbox,
+			runner = lattice.create_team_runner { remote = true },
+		}
+		local lua = os.getenv "LUA" or "lua5.4"
+		local worker = assert(io.popen(("%s spec/support/team_process.lua %s 3"):format(lua, path)))
+		assert.equal("done", team:prompt("go").result)
+		local said = worker:read "a"
+		worker:close()
+		assert.equal("3 completed\n", said)
+		assert.is_false(ran_here)
+		local _, texts = second_input(requests)
+		for index, text in ipairs { "ann did 1", "bob did 2", "ann did 3" } do
+			assert.matches("completed\nelsewhere " .. text, texts[index], 1, true)
+		end
 	end)
 end)

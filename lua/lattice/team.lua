@@ -51,6 +51,7 @@ local MEMBER = {
 local RUNNER = {
 	max_concurrent_work_items = options.positive_integer,
 	lease_ms = options.positive_integer,
+	remote = options.boolean,
 }
 
 local member_class = { __name = "lattice.team_member" }
@@ -82,7 +83,8 @@ function team.member(member_options)
 end
 
 --- How the members of a team are run.
----@param runner_options? table max_concurrent_work_items (1: one after the other), lease_ms (the mailbox's)
+---@param runner_options? table max_concurrent_work_items (1: one after the other), lease_ms (the mailbox's), remote
+---  (false; true: handoffs wait for other processes that drain the mailbox)
 ---@return table runner for create_team
 function team.runner(runner_options)
 	return copy(options.check("create_team_runner", RUNNER, runner_options), runner_class)

@@ -217,8 +217,10 @@ local function work_until_finished(team, handoffs, scope, context)
 		if not left or #left == 0 then
 			return why
 		end
-		local ran
-		ran, why = dispatch(team, claim_for(team, left, {}, context), scope)
+		local ran = 0
+		if not team.runner.remote then
+			ran, why = dispatch(team, claim_for(team, left, {}, context), scope)
+		end
 		if why then
 			return why
 		elseif ran == 0 then
