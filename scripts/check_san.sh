@@ -43,9 +43,10 @@ run_asan() { # make target
 		"-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer" "" "$1"
 }
 
-# TSan wants the address layout that it knows: no randomisation.
+# TSan wants the address layout that it knows: no randomisation. It takes the clone that starts a program (which shares
+# memory until exec) for a fork with threads and would end this process at its next thread: not with die_after_fork=0.
 run_tsan() { # make target
-	TSAN_OPTIONS=ignore_noninstrumented_modules=1:second_deadlock_stack=1:log_path=$PWD/build-tsan/report \
+	TSAN_OPTIONS=die_after_fork=0:ignore_noninstrumented_modules=1:second_deadlock_stack=1:log_path=$PWD/build-tsan/report \
 		LATTICE_SPEC_SCALE=0.05 ALLOC_FAILURE_STRIDE=211 SPEC=${TSAN_SPECS-} \
 		run_sanitized build-tsan -fsanitize=thread "setarch -R" "$1"
 }
