@@ -72,12 +72,25 @@ static lat_status open_pipe(pipe_ends *p, bool parent_writes, lat_error *err)
 	return ok ? LAT_OK : lat_fail(err, LAT_E_IO, "can't make a pipe: %s", strerror(errno));
 }
 
+/* ThreadSanitizer's own memory must not be the child's too. */
+#if defined(__SANITIZE_THREAD__)
+#define SHARE_MEMORY 0
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define SHARE_MEMORY 0
+#endif
+#endif
+#ifndef SHARE_MEMORY
+#define SHARE_MEMORY CLONE_VM
+#endif
+
 /* ---- the child ---- */
 
 typedef struct {
 	const lat_process_options *options;
 	const pipe_ends *pipes;
-	volatile int failure; /* an errno, for the parent */
+	volatile int
+		*failure; /* an errno, for the parent; at the end of the child's stack, which both can always see */
 } plan;
 
 static void reset_signals(void)
@@ -126,7 +139,7 @@ static int run_child(void *arg)
 		reset_signals();
 		execvpe(o->argv[0], o->argv, o->envp);
 	}
-	p->failure = errno;
+	*p->failure = errno;
 	_exit(127);
 }
 
@@ -141,33 +154,31 @@ static size_t stack_size(char *const *argv)
 	return (size + page - 1) / page * page;
 }
 
-/* Signals wait until the child is on its own: a handler of ours must not run in it. */
-static pid_t start_child(plan *p)
+/* Signals wait until the child is on its own: a handler of ours must not run in it. 0 or an errno. */
+static int start_child(plan *p, pid_t *pid)
 {
 	size_t size = stack_size(p->options->argv);
-	char *stack = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+	char *stack = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_STACK, -1, 0);
 	if (stack == MAP_FAILED)
-		return -1;
+		return errno;
+	p->failure = (volatile int *)stack;
 	sigset_t all, before;
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	pid_t pid = clone(run_child, stack + size, CLONE_VM | CLONE_VFORK | SIGCHLD, p);
-	int failure = errno;
+	*pid = clone(run_child, stack + size, SHARE_MEMORY | CLONE_VFORK | SIGCHLD, p);
+	int failure = *pid < 0 ? errno : *p->failure;
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	munmap(stack, size);
-	errno = failure;
-	return pid;
+	return failure;
 }
 
 /* 0 or an errno. */
 static int spawn_with(const lat_process_options *options, const pipe_ends *pipes, pid_t *pid)
 {
-	plan p = {.options = options, .pipes = pipes, .failure = 0};
-	*pid = start_child(&p);
-	if (*pid < 0)
-		return errno;
-	int failure = p.failure;
-	if (failure)
+	plan p = {.options = options, .pipes = pipes};
+	*pid = -1;
+	int failure = start_child(&p, pid);
+	if (failure && *pid > 0)
 		while (waitpid(*pid, NULL, 0) < 0 && errno == EINTR)
 			continue;
 	return failure;
