@@ -240,7 +240,10 @@ describe("a process", function()
 		all_ends()
 		local before = descriptors()
 		for _ = 1, 5 do all_ends() end
-		assert.are.equal(before, descriptors())
+		turn_until(function() -- a cancelled process is let go when it has ended, in its own time
+			collectgarbage()
+			return descriptors() <= before
+		end)
 	end)
 
 	it("doesn't outlive a script that calls os.exit", function()
