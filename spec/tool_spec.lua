@@ -95,7 +95,7 @@ describe("a tool definition", function()
 		local handler = function() end
 		refused("tool: name: expected a name of 1 to 64 letters, digits, _ and -", "bad name", "", {}, handler)
 		refused("tool: name", ("x"):rep(65), "", {}, handler)
-		refused("description: expected a string, got nil", "x", nil, {}, handler)
+		refused("description: expected a string in UTF-8, got nil", "x", nil, {}, handler)
 		refused("handler: expected a function, got nil", "x", "", {}, nil)
 		refused('ToolOptions: unknown option "timeout". Check for a typo', "x", "", {}, handler, { timeout = 1 })
 		refused("ToolOptions: timeout_ms: expected a positive number of milliseconds, got 0", "x", "", {}, handler,

@@ -512,3 +512,24 @@ describe("an interruption", function()
 		assert.equal("fine", agent:prompt("again").result)
 	end)
 end)
+
+describe("an input that can't be read though the reply was not cut", function()
+	local function answer_to(input)
+		local own <close> = server.start { by_turn = true, strict = false, replies = { server.tool_use("t", input), "done" } }
+		local called = false
+		local agent = lattice.create_bare_agent {
+			api_key = "test-key-123456",
+			base_url = own.url,
+			tools = { lattice.tool("t", "A tool", { x = "any?" }, function() called = true return "ran" end) },
+		}
+		assert.equal("success", agent:prompt("go").subtype)
+		assert.is_false(called)
+		return agent.messages[3].content[1].content
+	end
+
+	it("is refused with the reason, not as cut", function()
+		assert.matches("nested deeper than %d+ levels", answer_to('{"x":' .. ("["):rep(1500) .. ("]"):rep(1500) .. "}"))
+		assert.matches("can't be read: .*JSON", answer_to '{"x":tru}')
+		assert.matches("can't be read: .*", answer_to '{"x":1}}')
+	end)
+end)

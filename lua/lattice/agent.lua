@@ -62,6 +62,10 @@ local MODEL_CLIENT = options.kind("a table with a function create(request)", fun
 	return type(value) == "table" and options.is_callable(value.create)
 end)
 
+local ENCODABLE = options.kind("a table that JSON can say", function(value)
+	return type(value) == "table" and (pcall(core.json_encode, value))
+end)
+
 local EFFORT = options.one_of { "low", "medium", "high", "xhigh", "max" }
 
 local AGENT_OPTIONS = {
@@ -71,9 +75,9 @@ local AGENT_OPTIONS = {
 	base_url = options.kind("an http:// or https:// URL without query and fragment", function(value)
 		return type(value) == "string" and value:find "^https?://[^%s?#]+$" ~= nil
 	end),
-	model = options.text,
+	model = options.utf8_text,
 	max_tokens = options.positive_integer,
-	system_prompt = options.string,
+	system_prompt = options.utf8_string,
 	tools = options.list(tool.kind, "a list of tools (lattice.tool)"),
 	tool_concurrency = options.nested {
 		mode = options.one_of { "safe", "all", "sequential", "resources" },
@@ -85,7 +89,7 @@ local AGENT_OPTIONS = {
 	permission = options.callable,
 	hooks = HOOKS,
 	tracer = trace.kind,
-	thinking_config = options.table,
+	thinking_config = ENCODABLE,
 	reasoning_effort = EFFORT,
 	output_format = OUTPUT_FORMAT,
 	max_turns = options.positive_integer,
@@ -113,7 +117,7 @@ local QUERY_OPTIONS = {
 	stream = options.boolean,
 	context = options.any,
 	output_format = OUTPUT_FORMAT,
-	thinking_config = options.table,
+	thinking_config = ENCODABLE,
 	reasoning_effort = EFFORT,
 	request_timeout_ms = options.milliseconds,
 	max_turns = options.positive_integer,
@@ -417,12 +421,24 @@ function agent.extend(session, tools, after_batch, level)
 	state.after_batch = after_batch or state.after_batch
 end
 
+-- What the history would refuse (a blank text) is refused here, where the caller's line is known.
+local function check_history_takes(json, level)
+	local ok = pcall(function()
+		core.history():add_user(json)
+	end)
+	if not ok then
+		error("prompt: expected a text or a content block that isn't blank, got only white space", level + 1)
+	end
+	return json
+end
+
 local function blocks_json(prompt, level)
 	if type(prompt) == "string" then
 		if prompt == "" then
 			error("prompt: expected a non-empty string or content blocks, got an empty string", level + 1)
 		end
-		return '{"type":"text","text":' .. core.json_encode(tool_result.clean(prompt)) .. "}"
+		local json = '{"type":"text","text":' .. core.json_encode(tool_result.clean(prompt)) .. "}"
+		return prompt:find "%g" and json or check_history_takes(json, level + 1)
 	elseif type(prompt) ~= "table" or #prompt == 0 then
 		error("prompt: expected a non-empty string or content blocks, got " .. options.got(prompt), level + 1)
 	end
@@ -437,7 +453,7 @@ local function blocks_json(prompt, level)
 		end
 		parts[index] = json
 	end
-	return table.concat(parts, ",")
+	return check_history_takes(table.concat(parts, ","), level + 1)
 end
 
 -- The settings of one query: the agent's own, unless the query changes some.
@@ -585,7 +601,11 @@ end
 
 --- Ends the running query, if there is one, as `interrupted`. The history stays usable.
 function methods:interrupt()
-	local running = state_of[self].running
+	local state = state_of[self]
+	if not state then
+		error("expected an agent as self: call it as agent:interrupt()", 2)
+	end
+	local running = state.running
 	local own = running and running.query
 	if own then
 		own:interrupt()

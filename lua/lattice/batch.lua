@@ -33,6 +33,15 @@ end
 
 local CUT_INPUT = 'The input of tool "%s" stopped in the middle of its JSON (the reply was cut, stop_reason "%s"). '
 	.. "It did not run. Call it again with a shorter input, or split the work."
+local UNREADABLE_INPUT = 'The input of tool "%s" can\'t be read: %s. It did not run. Call it again with a JSON object.'
+
+-- Where the model was stopped, a shorter input helps; else what is wrong with this one must be said.
+local function incomplete_input(raw, stop_reason)
+	if stop_reason == "max_tokens" or stop_reason == "model_context_window_exceeded" or not raw.problem then
+		return tool_result.failure(string.format(CUT_INPUT, raw.name, tostring(stop_reason)))
+	end
+	return tool_result.failure(string.format(UNREADABLE_INPUT, raw.name, raw.problem))
+end
 
 -- Reads a call of the model's into a record; what can't run has its outcome at once.
 local function read_call(index, raw, tools, stop_reason)
@@ -45,7 +54,7 @@ local function read_call(index, raw, tools, stop_reason)
 		definition = definition,
 	}
 	if not raw.complete then
-		call.outcome = tool_result.failure(string.format(CUT_INPUT, raw.name, tostring(stop_reason)))
+		call.outcome = incomplete_input(raw, stop_reason)
 	elseif not definition then
 		call.outcome = unknown_tool(raw.name, tools)
 	else

@@ -39,8 +39,8 @@ function errors.text(value)
 		return "an error without a value (nil) was raised"
 	end
 	if type(value) == "table" then
-		local meta = getmetatable(value)
-		if not (meta and meta.__tostring) then
+		local meta = debug.getmetatable(value) -- the real one: what getmetatable shows may be any value
+		if not (meta and rawget(meta, "__tostring")) then
 			local message = rawget(value, "message")
 			if type(message) == "string" then
 				return message

@@ -56,6 +56,12 @@ options.callable = kind("a function", options.is_callable)
 options.text = kind("a non-empty string", function(value)
 	return type(value) == "string" and value ~= ""
 end)
+options.utf8_string = kind("a string in UTF-8", function(value)
+	return type(value) == "string" and utf8.len(value) ~= nil
+end)
+options.utf8_text = kind("a non-empty string in UTF-8", function(value)
+	return type(value) == "string" and value ~= "" and utf8.len(value) ~= nil
+end)
 options.positive_integer = integer_from(1, "a positive integer")
 options.natural = integer_from(0, "an integer from 0")
 options.milliseconds = kind("a positive number of milliseconds", function(value)
@@ -162,10 +168,14 @@ function options.closest(name, known)
 	return best
 end
 
+local function key_text(key) -- tostring may run a __tostring that raises
+	return type(key) == "string" and key or options.got(key)
+end
+
 local function unknown_option(key, shape)
 	local text = string.format(
 		'unknown option "%s". Check for a typo, or upgrade lattice if this option was added in a newer version.',
-		tostring(key)
+		key_text(key)
 	)
 	local close = type(key) == "string" and #key <= 100 and options.closest(key, shape)
 	return close and string.format('%s Did you mean "%s"?', text, close) or text
@@ -188,7 +198,7 @@ local function sorted_keys(given)
 		keys[#keys + 1] = key
 	end
 	table.sort(keys, function(a, b)
-		return tostring(a) < tostring(b)
+		return key_text(a) < key_text(b)
 	end)
 	return keys
 end

@@ -11,6 +11,7 @@ local request = require "lattice.request"
 local signal = require "lattice.signal"
 local task = require "lattice.task"
 local tool_result = require "lattice.tool_result"
+local trace = require "lattice.trace"
 
 local MESSAGE = {} -- the tag that the loop's coroutine yields with a message
 
@@ -291,7 +292,7 @@ local reported = setmetatable({}, { __mode = "k" })
 
 local function trace_error(self)
 	local tracer = self.span and self.span.tracer
-	local problem = tracer and tracer.status and tracer:status().error
+	local problem = tracer and trace.problem(tracer)
 	if problem and not reported[tracer] then
 		reported[tracer] = true
 		return problem

@@ -122,7 +122,7 @@ end
 local function new(name, description, input_schema, handler, given)
 	options.argument("tool: name", tool.name_kind, name, 3)
 	local label = string.format('tool "%s": ', name)
-	options.argument(label .. "description", options.string, description, 3)
+	options.argument(label .. "description", options.utf8_string, description, 3)
 	given = options.check("ToolOptions", TOOL_OPTIONS, given, 3)
 	if type(given.worker) ~= "string" then
 		options.argument(label .. "handler", options.callable, handler, 3)

@@ -127,11 +127,7 @@ local function flag(value, key)
 	return field == nil or type(field) == "boolean", key .. ": expected a boolean, got " .. options.got(field)
 end
 
---- Brings what a handler (or a hook) returned into one shape; the wrong shape becomes a failed outcome.
----@param name string the tool's name, for the error
----@param value any
----@return lattice.tool_outcome
-function tool_result.normalize(name, value)
+local function shape(name, value)
 	if type(value) == "string" then
 		return { content = clean(value) }
 	elseif type(value) ~= "table" then
@@ -161,6 +157,16 @@ function tool_result.normalize(name, value)
 		structured_result = value.structured_result,
 		metadata = type(value.metadata) == "table" and value.metadata or nil,
 	}
+end
+
+--- Brings what a handler (or a hook) returned into one shape; the wrong shape becomes a failed outcome, and so does
+--- a value whose own metamethods raise.
+---@param name string the tool's name, for the error
+---@param value any
+---@return lattice.tool_outcome
+function tool_result.normalize(name, value)
+	local ok, outcome = pcall(shape, name, value)
+	return ok and outcome or wrong_shape(name, "reading it raised: " .. errors.text(outcome))
 end
 
 --- The text of an outcome: its string, or its text blocks one after the other.

@@ -3,41 +3,81 @@
 --- A tracer is a table with a method `emit(event)`. The shapes of the events are in docs/tracing.md.
 
 local core = require "lattice.core"
+local errors = require "lattice.errors"
 local options = require "lattice.options"
+local tool_result = require "lattice.tool_result"
 
 local trace = {}
 
+local REDACTED = "[redacted]"
+
 local SPAN_BYTES, TRACE_BYTES = 8, 16
 
--- A copy of a value in which the given secrets are blotted out, and what JSON can't say is named.
-local function presentable(value, secrets, depth)
+local DEEPEST, MOST_VALUES = 50, 200000 -- of one event
+
+local function blot(text, secrets)
+	text = tool_result.clean(text)
+	for _, secret in ipairs(secrets) do
+		local from = text:find(secret, 1, true)
+		while from do
+			text = text:sub(1, from - 1) .. REDACTED .. text:sub(from + #secret)
+			from = text:find(secret, from + #REDACTED, true)
+		end
+	end
+	return text
+end
+
+-- A copy of a value in which the given secrets are blotted out, and what JSON can't say is named. It reads tables raw
+-- and counts what it copies: values of the host's may have metamethods that raise, cycles, and shared parts.
+local function presentable(value, secrets, depth, count)
 	local kind = type(value)
 	if kind == "string" then
-		for _, secret in ipairs(secrets) do
-			local from = value:find(secret, 1, true)
-			while from do
-				value = value:sub(1, from - 1) .. "[redacted]" .. value:sub(from + #secret)
-				from = value:find(secret, from + 10, true)
-			end
-		end
-		return value
+		return blot(value, secrets)
 	elseif kind == "table" then
-		if depth > 50 then
+		local meta = debug.getmetatable(value)
+		if meta and rawget(meta, "__tostring") then
+			return blot(errors.text(value), secrets)
+		elseif depth > DEEPEST then
 			return "[too deep]"
 		end
-		local meta = getmetatable(value)
-		if meta and meta.__tostring then
-			return presentable(tostring(value), secrets, depth)
-		end
 		local copy = setmetatable({}, meta == core.array_mt and meta or nil)
-		for key, field in pairs(value) do
-			copy[key] = presentable(field, secrets, depth + 1)
+		for key, field in next, value do
+			count.values = count.values + 1
+			if count.values > MOST_VALUES then
+				break
+			end
+			copy[type(key) == "string" and blot(key, secrets) or key] = presentable(field, secrets, depth + 1, count)
 		end
 		return copy
 	elseif kind == "function" or kind == "thread" or (kind == "userdata" and value ~= core.null) then
 		return "[" .. kind .. "]"
 	end
 	return value
+end
+
+local raised = setmetatable({}, { __mode = "k" }) -- tracer → what it raised first
+
+-- A tracer that raises costs no reply, as a full disk doesn't.
+local function deliver(tracer, event)
+	local ok, problem = pcall(tracer.emit, tracer, event)
+	if not ok and not raised[tracer] then
+		raised[tracer] = "the tracer raised: " .. errors.text(problem)
+	end
+end
+
+local function status_of(tracer)
+	return tracer.status and tracer:status()
+end
+
+--- What is wrong with a tracer: what it raised, or the error that its status names.
+---@param tracer table
+---@return string?
+function trace.problem(tracer)
+	if raised[tracer] then
+		return raised[tracer]
+	end
+	local ok, status = pcall(status_of, tracer)
+	return ok and type(status) == "table" and status.error or nil
 end
 
 ---@class lattice.span
@@ -48,12 +88,12 @@ span_class.__index = span_class
 ---@param kind string
 ---@param fields? table
 function span_class:event(kind, fields)
-	local event = presentable(fields or {}, self.secrets, 0)
+	local event = presentable(fields or {}, self.secrets, 0, { values = 0 })
 	event.event = kind
 	event.trace_id, event.span_id, event.parent_span_id = self.trace_id, self.span_id, self.parent_span_id
 	event.session_id, event.agent = self.session_id, self.agent
 	event.monotonic_ms, event.wall_ms = core.now_ms(), core.wall_ms()
-	self.tracer:emit(event)
+	deliver(self.tracer, event)
 end
 
 --- A span below this one, with the same tracer.
@@ -167,15 +207,14 @@ composite_class.__index = composite_class
 
 function composite_class:emit(event)
 	for _, part in ipairs(self.parts) do
-		part:emit(event)
+		deliver(part, event)
 	end
 end
 
 function composite_class:status()
 	local first = {}
 	for _, part in ipairs(self.parts) do
-		local status = part.status and part:status() or {}
-		first.error = first.error or status.error
+		first.error = first.error or trace.problem(part)
 	end
 	return first
 end

@@ -1,0 +1,169 @@
+-- What a host's own values can do to the engine: errors, results, options and tracers with metamethods that raise,
+-- cycles, shared parts and bytes that are no text. None of it may cost a run its result.
+
+local lattice = require "lattice"
+
+local function raise()
+	error "a metamethod raised"
+end
+
+local function agent_with(handler, options)
+	local replies = {
+		{ content = { { type = "tool_use", id = "t1", name = "t", input = {} } } },
+		{ content = "done" },
+	}
+	local all = {
+		tools = { lattice.tool("t", "A tool", {}, handler) },
+		model_client = { create = function() return table.remove(replies, 1) end },
+	}
+	for key, value in pairs(options or {}) do
+		all[key] = value
+	end
+	return lattice.create_bare_agent(all)
+end
+
+local HOSTILE = {
+	["a locked metatable"] = setmetatable({}, { __metatable = true }),
+	["a metatable shown as a number"] = setmetatable({}, { __metatable = 7 }),
+	["a __tostring that raises"] = setmetatable({}, { __tostring = raise }),
+	["a __tostring that gives no string"] = setmetatable({}, { __tostring = function() return 5 end }),
+	["an __index that raises"] = setmetatable({}, { __index = raise }),
+	["a __pairs that raises"] = setmetatable({}, { __pairs = raise }),
+	["a metatable whose __index raises"] = setmetatable({}, setmetatable({}, { __index = raise })),
+}
+
+-- A table that holds itself twice: following it blindly takes 2^depth steps.
+local function knot()
+	local table_ = {}
+	table_.a, table_.b = table_, table_
+	return table_
+end
+
+local function assert_tool_failed(agent)
+	local result = agent:prompt "go"
+	assert.equal("success", result.subtype)
+	assert.is_true(agent.messages[3].content[1].is_error)
+end
+
+describe("a hostile value", function()
+	for name, value in pairs(HOSTILE) do
+		it("with " .. name .. " can be raised by a handler", function()
+			assert_tool_failed(agent_with(function() error(value) end))
+		end)
+		it("with " .. name .. " can be raised by a policy and a permission", function()
+			local function fail() error(value) end
+			assert_tool_failed(agent_with(raise, { tool_batch_policy = { validate = fail } }))
+			assert_tool_failed(agent_with(raise, { permission = fail }))
+		end)
+		it("with " .. name .. " that a hook raises leaves query as it is", function()
+			local agent = agent_with(function() return "fine" end, { hooks = { on_tool_result = function() error(value) end } })
+			local ok, raised = pcall(agent.prompt, agent, "go")
+			assert.is_false(ok)
+			assert.is_true(rawequal(value, raised))
+		end)
+		it("with " .. name .. " can be returned, as a result, its content and a block", function()
+			for _, returned in ipairs { value, { content = value }, { content = { value } } } do
+				local agent = agent_with(function() return returned end)
+				assert.equal("success", agent:prompt("go").subtype)
+				assert.equal("t1", agent.messages[3].content[1].tool_use_id)
+			end
+		end)
+		it("with " .. name .. " can stand in what is traced, and be a wrong option's name", function()
+			local events = {}
+			local agent = agent_with(function() return { content = "fine", metadata = { v = value } } end, {
+				tracer = { emit = function(_, event) events[#events + 1] = event.event end },
+			})
+			assert.equal("success", agent:prompt("go").subtype)
+			assert.equal("result", events[#events])
+			assert.error_matches(function()
+				lattice.create_bare_agent { [value] = 1 }
+			end, "AgentOptions: unknown option")
+		end)
+	end
+
+	it("that holds itself many times is traced in bounded work", function()
+		local agent = agent_with(function() return { content = "fine", metadata = knot() } end, {
+			tracer = { emit = function() end },
+		})
+		assert.equal("success", agent:prompt("go").subtype)
+	end)
+end)
+
+describe("a tracer that raises", function()
+	local function failing() return { emit = raise } end
+
+	it("costs no reply, and the result says so once", function()
+		local agent = agent_with(function() return "fine" end, { tracer = failing() })
+		local first = agent:prompt "go"
+		assert.equal("success", first.subtype)
+		assert.matches("the tracer raised: .*a metamethod raised", first.trace_error)
+		assert.is_nil(agent:prompt("go").trace_error)
+	end)
+
+	it("does not keep events from the tracers beside it", function()
+		local seen = 0
+		local agent = agent_with(function() return "fine" end, {
+			tracer = lattice.create_composite_context_tracer {
+				failing(),
+				{ emit = function() seen = seen + 1 end },
+			},
+		})
+		assert.matches("the tracer raised", agent:prompt("go").trace_error)
+		assert.is_true(seen > 0)
+	end)
+
+	it("may raise from its status too", function()
+		local agent = agent_with(function() return "fine" end, { tracer = { emit = function() end, status = raise } })
+		assert.equal("success", agent:prompt("go").subtype)
+	end)
+end)
+
+describe("what JSON can't say", function()
+	local client = { create = function() return { content = "ok" } end }
+
+	it("is refused where it is given, by its option's name", function()
+		for name, case in pairs {
+			model = { "\xff", "AgentOptions: model: expected a non-empty string in UTF-8" },
+			system_prompt = { "\xff\0", "AgentOptions: system_prompt: expected a string in UTF-8" },
+			thinking_config = { { a = print }, "AgentOptions: thinking_config: expected a table that JSON can say" },
+		} do
+			assert.error_matches(function()
+				lattice.create_bare_agent { model_client = client, [name] = case[1] }
+			end, case[2], 1, true)
+		end
+		assert.error_matches(function()
+			lattice.tool("t", "\xff", {}, raise)
+		end, 'tool "t": description: expected a string in UTF-8', 1, true)
+	end)
+
+	it("does not lose the event that it stands in", function()
+		local path = os.tmpname()
+		local tracer = lattice.create_jsonl_context_tracer { path = path }
+		agent_with(function() return { content = "fine", metadata = { bytes = "\xff\0", [1] = nil } } end, { tracer = tracer })
+			:prompt "go"
+		tracer:close()
+		local found
+		for line in io.lines(path) do
+			local event = lattice.json.decode(line)
+			found = found or event.metadata and event.metadata.bytes
+		end
+		os.remove(path)
+		assert.equal("\u{FFFD}\0", found)
+	end)
+
+	it("is no prompt when it is blank, in any alphabet, as text or as blocks", function()
+		local agent = lattice.create_bare_agent { model_client = client }
+		for _, blank in ipairs { " ", "\n\t", "\u{3000}", "\u{a0}\u{2003}" } do
+			for _, prompt in ipairs { blank, { { type = "text", text = blank } } } do
+				assert.error_matches(function() agent:prompt(prompt) end, "got only white space", 1, true)
+			end
+		end
+		assert.equal("success", agent:prompt("\u{4f60}").subtype)
+		assert.equal(2, #agent.messages)
+	end)
+
+	it("names the misuse of a method without its agent", function()
+		local agent = lattice.create_bare_agent { model_client = client }
+		assert.error_matches(function() agent.interrupt {} end, "call it as agent:interrupt()", 1, true)
+	end)
+end)
