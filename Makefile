@@ -87,7 +87,7 @@ $(BUILD)/bin/lua5.4: scripts/sanitizer/lua.c | $(BUILD)/.tools
 # This one has Lua and the bindings inside, and its own malloc before theirs.
 WRAPPED := malloc calloc realloc free strdup strndup
 $(BUILD)/spec/c/schema_alloc_test: LDFLAGS += -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=lat_arena_alloc
-$(BUILD)/spec/c/http_test $(BUILD)/spec/c/search_alloc_test: LDFLAGS += $(WRAPPED:%=-Wl,--wrap=%)
+$(BUILD)/spec/c/http_test $(BUILD)/spec/c/search_alloc_test $(BUILD)/spec/c/workspace_alloc_test: LDFLAGS += $(WRAPPED:%=-Wl,--wrap=%)
 $(BUILD)/spec/c/messages_alloc_test: LDFLAGS += $(foreach f,malloc calloc realloc,-Wl,--wrap=$(f))
 $(BUILD)/spec/c/alloc_failure_test: spec/c/alloc_failure_test.c scripts/bench/reply_server.c $(BIND_OBJ) $(LIB)
 	@mkdir -p $(@D)
