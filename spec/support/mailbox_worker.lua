@@ -9,7 +9,10 @@ local mailbox
 if os.getenv "MAILBOX_KIND" == "sqlite" then
 	mailbox = assert(lattice.create_sqlite_mailbox { path = place, synchronous = "normal" })
 else
-	mailbox = assert(lattice.create_postgres_mailbox { dsn = place })
+	repeat -- the server may be down at this moment
+		mailbox = lattice.create_postgres_mailbox { dsn = place }
+		lattice.sleep(mailbox and 0 or 50)
+	until mailbox
 end
 local log = assert(io.open(os.getenv "WORKER_LOG", "a"))
 log:setvbuf "line"
