@@ -33,7 +33,7 @@ LIB := $(BUILD)/liblattice.a
 
 C_TESTS := $(patsubst spec/c/%.c,$(BUILD)/spec/c/%,$(sort $(wildcard spec/c/*_test.c)))
 FUZZERS := $(patsubst spec/fuzz/%.c,$(BUILD)/spec/fuzz/%,$(sort $(wildcard spec/fuzz/fuzz_*.c)))
-BENCH := $(addprefix $(BUILD)/bench/,floor measure serve validate handoff)
+BENCH := $(addprefix $(BUILD)/bench/,floor measure serve validate handoff search_tree)
 
 # Commands show as a word and a file; V=1 shows them whole.
 Q := $(if $(V),,@)

@@ -90,6 +90,7 @@ need_group() {
 		need_group demo
 		need_library libcjson libcjson-dev
 		need_group valgrind
+		need_command rg ripgrep
 		;;
 	*)
 		echo "install_deps: no group '$1'; there are: build demo test lint san bench rocks" >&2

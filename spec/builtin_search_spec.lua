@@ -5,6 +5,11 @@ local session = require "spec.support.session"
 local system = session.system
 
 local SEED = tonumber(os.getenv "SEED") or os.time()
+local SCALE = tonumber(os.getenv "LATTICE_SPEC_SCALE") or 1
+
+local function scaled(n)
+	return math.max(30, math.floor(n * SCALE))
+end
 
 local function has(command)
 	return system("command -v " .. command .. " || true") ~= ""
@@ -97,7 +102,7 @@ compare_with_ripgrep("Grep and ripgrep", function()
 	setup(function()
 		print("SEED=" .. SEED)
 		folder = session.folder()
-		make_tree(folder, 250)
+		make_tree(folder, scaled(250))
 		own = session.open(folder)
 	end)
 
@@ -276,7 +281,7 @@ local compare_with_git = has "git" and describe or pending
 compare_with_git("Glob and git", function()
 	it("list the same files", function()
 		local folder = session.folder()
-		make_tree(folder, 200)
+		make_tree(folder, scaled(200))
 		system("cd " .. folder .. " && git init -q")
 		local own <close> = session.open(folder)
 		local expected = sorted(system("cd " .. folder .. " && git -c core.excludesFile=/dev/null ls-files -co --exclude-standard"))

@@ -207,7 +207,10 @@ static void test_generated_trees(void)
 {
 	const char *given = getenv("SEED"), *rounds_given = getenv("ROUNDS");
 	unsigned long long seed = given ? strtoull(given, NULL, 10) : (unsigned long long)getpid() * 7919;
+	const char *scale = getenv("LATTICE_SPEC_SCALE");
 	unsigned rounds = rounds_given ? (unsigned)atoi(rounds_given) : given ? 1 : 60;
+	if (scale && !rounds_given && !given)
+		rounds = (unsigned)(60 * atof(scale)) + 1;
 	printf("first SEED=%llu\n", seed);
 	for (unsigned i = 0; i < rounds; i++) {
 		random_state = seed + i;
