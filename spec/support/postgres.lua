@@ -5,7 +5,10 @@ local socket = require "socket"
 
 local postgres = {}
 
-local server -- or false: can't be had
+-- Kept in the registry: each spec file loads this module anew.
+local kept = debug.getregistry()
+local KEY = "lattice.spec.postgres"
+local server = kept[KEY] -- a table; .why: it can't be had
 
 local function quoted(text)
 	return "'" .. text:gsub("'", "'\\''") .. "'"
@@ -60,22 +63,23 @@ local function start()
 	end
 	-- Its input ends with this process, even when that is killed.
 	local stop = as_owner(("cd / && %s/pg_ctl -D %s/data -m immediate stop >/dev/null 2>&1"):format(programs, folder))
-	server.watchdog = assert(io.popen(("cat >/dev/null; %s; rm -rf %s"):format(stop, quoted(folder)), "w"))
+	server.watchdog = assert(io.popen(("exec setsid sh -c %s"):format(
+		quoted(("trap '' INT TERM HUP; cat >/dev/null; %s; rm -rf %s"):format(stop, quoted(folder)))), "w"))
 	return server
 end
 
 --- Why there is no server here, or nil: then it runs.
 ---@return string?
 function postgres.unavailable()
-	if server == nil then
+	if not server then
 		local started, why = start()
 		if not started then
-			server = false
-			postgres.why = why
+			server = { why = why }
 			io.stderr:write("SKIPPED: no PostgreSQL for the specs: ", why, "\n")
 		end
+		kept[KEY] = server
 	end
-	return not server and postgres.why or nil
+	return server.why
 end
 
 --- Runs SQL with psql; raises where it fails.
@@ -87,15 +91,14 @@ function postgres.psql(sql)
 	return assert(ok and text, text)
 end
 
-local schemas = 0
 
 --- A connection string with a schema of its own.
 ---@param over_tcp? boolean
 ---@return string dsn
 ---@return string schema
 function postgres.new_schema(over_tcp)
-	schemas = schemas + 1
-	local schema = ("spec_%d_%d"):format(schemas, server.port)
+	server.schemas = (server.schemas or 0) + 1
+	local schema = "spec_" .. server.schemas
 	postgres.psql("CREATE SCHEMA " .. schema)
 	local host = over_tcp and "127.0.0.1" or server.folder
 	return ("host=%s port=%d user=lattice dbname=postgres options='-c search_path=%s'"):format(
