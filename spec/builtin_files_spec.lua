@@ -239,6 +239,12 @@ describe("Edit", function()
 		assert.are.equal("ab ab ab", get(at "f"))
 	end)
 
+	it("doesn't count for ever", function()
+		local result = edit(("a"):rep(1 << 20), ("a"):rep(1 << 10), "x")
+		assert(result.content:find("1000 times or more", 1, true), result.content)
+		assert.are.equal(1 << 10, edit(("a"):rep(1 << 20), ("a"):rep(1 << 10), "x", true).metadata.replacements)
+	end)
+
 	it("replaces all of them with replace_all", function()
 		assert.are.equal(3, edit("ab ab ab", "ab", "x", true).metadata.replacements)
 		assert.are.equal("x x x", get(at "f"))

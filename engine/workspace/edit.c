@@ -43,10 +43,11 @@ static void apply(lat_tool_call *call, const lat_place *place, const lat_file_ke
 	else if (r.found == 0)
 		explain_not_found(call, place, edit);
 	else if (r.found > 1 && !edit->all)
-		lat_tool_fail(call,
-		              "old_string is in %s %zu times: give more lines around it so that it is unique, or set "
-		              "replace_all",
-		              place->path, r.found);
+		lat_tool_fail(
+			call,
+			"old_string is in %s %zu times%s: give more lines around it so that it is unique, or set "
+			"replace_all",
+			place->path, r.found, r.found == LAT_EDIT_COUNTED ? " or more" : "");
 	else if (lat_tool_replace(call, place, key, st, after.data ? after.data : "", after.len))
 		say_done(call, place, &after, &r);
 	lat_buf_free(&after);

@@ -124,8 +124,9 @@ static void replace(const work *w, lat_buf *out, lat_edit_result *r)
 static size_t count(const work *w)
 {
 	size_t n = 0;
-	for (size_t at = 0; (at = find(w, at)) != SIZE_MAX; n++)
-		at += w->edit->all ? w->old.len : 1;
+	bool all = w->edit->all;
+	for (size_t at = 0; (all || n < LAT_EDIT_COUNTED) && (at = find(w, at)) != SIZE_MAX; n++)
+		at += all ? w->old.len : 1;
 	return n;
 }
 

@@ -18,6 +18,8 @@ typedef struct {
 	bool all;
 } lat_edit;
 
+enum { LAT_EDIT_COUNTED = 1000 }; /* without `all`, counting ends there */
+
 typedef struct {
 	size_t found;       /* places where old stands; those that overlap count too, unless `all` */
 	size_t first, last; /* the first replacement in the new text, bytes */
