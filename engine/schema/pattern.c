@@ -141,7 +141,9 @@ lat_status lat_patterns_add(lat_patterns *p, const char *source, size_t len, lat
 	*made = (lat_pattern){.older = p->newest, .code = code, .limits = p->limits, .len = len};
 	memcpy(made->source, source, len);
 	made->source[len] = '\0';
+#ifndef LAT_NO_JIT
 	pcre2_jit_compile(code, PCRE2_JIT_COMPLETE); /* without it the interpreter does the same, slower */
+#endif
 	p->newest = *out = made;
 	return LAT_OK;
 }

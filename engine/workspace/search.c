@@ -51,8 +51,10 @@ static pcre2_code *compile(const char *pattern, size_t len, uint32_t flags, int 
 	pcre2_set_newline(context, PCRE2_NEWLINE_LF);
 	pcre2_code *code = pcre2_compile((PCRE2_SPTR)pattern, len, flags, failure, offset, context);
 	pcre2_compile_context_free(context);
+#ifndef LAT_NO_JIT
 	if (code)
 		pcre2_jit_compile(code, PCRE2_JIT_COMPLETE); /* without it, the interpreter does */
+#endif
 	return code;
 }
 
