@@ -344,18 +344,25 @@ describe_confinement("A command of Bash", function()
 		["tar"] = "tar cf - in | tar xf - -C $O",
 		["install"] = "install -m 755 in $O/new",
 		["another interpreter"] = "lua5.4 -e 'local f = assert(io.open(\"'$O'/new\", \"w\")) f:write \"x\"'",
-		["a mount"] = "mkdir m && mount --bind $O m && echo new >m/new",
+		["a mount"] = "mkdir m && mount --bind $O m && { echo new >m/new; umount m; }",
 		["a namespace"] = "unshare -rm sh -c 'mkdir m; mount --bind '$O' m && echo new >m/new'",
-		["a device"] = "mknod disk b 254 0 && echo new >disk",
-		["a file of a process outside"] = "for fd in /proc/$PPID/fd/*; do echo new >$fd; done",
+		["what a process outside has open"] = "for fd in /proc/$PPID/fd/*; do "
+			.. "[ \"$(readlink $fd)\" = $O/old ] && echo new >>$fd; done",
 		["git"] = "git init -q $O/new",
 	}
 	for name, command in pairs(escapes) do
 		it("doesn't get out by " .. name, function()
+			local held <close> = assert(io.open(outside .. "/old", "a"))
+			held:flush()
 			own:bash("O=" .. outside .. "\n" .. command)
 			outside_is_untouched()
 		end)
 	end
+
+	it("makes no device nodes, not even in the workspace", function()
+		local text = own:bash "mknod null c 1 3; mknod zero b 1 5; ls"
+		assert.is_truthy(text:find "\nin$")
+	end)
 
 	it("doesn't get out by a compiled program", function()
 		session.write(folder .. "/escape.c", [[
