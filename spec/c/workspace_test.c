@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
@@ -366,6 +367,10 @@ static void test_sweep(void)
 	put("out/dir/.lattice-0123456789abcdef.tmp", "half");
 	make_link("../out/dir", "ws/sweeplink");
 	make_link("file", "ws/.lattice-fedcba9876543210.tmp");
+	int held = open(at("ws/dir/.lattice-0123456789abcdef.tmp"), O_RDONLY);
+	CHECK(flock(held, LOCK_EX | LOCK_NB) == 0); /* as long as its writer lives */
+	CHECK(lat_file_sweep(lat_workspace_roots(ws), 1000) == 0);
+	close(held);
 	CHECK(lat_file_sweep(lat_workspace_roots(ws), 1000) == 1);
 	CHECK(!holds("ws/dir/.lattice-0123456789abcdef.tmp", "half"));
 	CHECK(holds("ws/dir/.lattice-0123456789abcdeX.tmp", "somebody's"));
