@@ -2,6 +2,7 @@
 -- cycles, shared parts and bytes that are no text. None of it may cost a run its result.
 
 local lattice = require "lattice"
+local server = require "spec.support.server"
 
 local function raise()
 	error "a metamethod raised"
@@ -165,5 +166,80 @@ describe("what JSON can't say", function()
 	it("names the misuse of a method without its agent", function()
 		local agent = lattice.create_bare_agent { model_client = client }
 		assert.error_matches(function() agent.interrupt {} end, "call it as agent:interrupt()", 1, true)
+	end)
+end)
+
+describe("an answer of the host's", function()
+	it("whose fields raise is nonsense, and costs no run", function()
+		local answer = setmetatable({}, { __index = raise })
+		local function give() return answer end
+		assert_tool_failed(agent_with(raise, { tool_batch_policy = { validate = give } }))
+		assert_tool_failed(agent_with(raise, { permission = give }))
+		local client = lattice.create_bare_agent { model_client = { create = give } }
+		assert.equal("error_api", client:prompt("go").subtype)
+		local tool = lattice.tool("t", "A tool", {}, function() return "ran" end, { resources = give })
+		local agent = agent_with(raise, { tools = { tool }, tool_concurrency = { mode = "resources" } })
+		assert.equal("success", agent:prompt("go").subtype)
+		assert.equal("ran", agent.messages[3].content[1].content)
+	end)
+
+	it("counts as returned: changes to the result that a hook is shown do not", function()
+		for _, change in ipairs {
+			function(result) result.content = nil end,
+			function(result) result.content = { raise } end,
+			function(result) result.is_error = "x" end,
+			function(result) if type(result.content) == "table" then result.content[1].text = "\xff" end end,
+		} do
+			for _, content in ipairs { "fine", { { type = "text", text = "fine" } } } do
+				local agent = agent_with(function() return { content = content } end, {
+					hooks = { on_tool_result = function(event) change(event.result) end },
+				})
+				assert.equal("success", agent:prompt("go").subtype)
+				assert.same(content, agent.messages[3].content[1].content)
+			end
+		end
+	end)
+
+	it("of a policy may name calls in any bytes", function()
+		local agent = agent_with(raise, { tool_batch_policy = { validate = function()
+			return { allowed = false, conflicting_tool_call_ids = { "\xff" } }
+		end } })
+		assert_tool_failed(agent)
+	end)
+
+	it("that can't be sent is the hook's fault by name", function()
+		local agent = agent_with(raise, { hooks = { on_model_request = function() return { system = "\xff" } end } })
+		local ok, raised = pcall(agent.prompt, agent, "go")
+		assert.is_false(ok)
+		assert.matches("^on_model_request: what it returned can't be sent: .*UTF", raised)
+	end)
+end)
+
+describe("what is larger than a request may be", function()
+	local function agent_on(own, tools)
+		return lattice.create_bare_agent {
+			api_key = "test-key-123456",
+			base_url = own.url,
+			max_request_bytes = 20000,
+			max_retries = 0,
+			tools = tools,
+		}
+	end
+
+	it("fails as a prompt, and the session goes on without it", function()
+		local own <close> = server.start { "fine" }
+		local agent = agent_on(own)
+		assert.equal("error_api", agent:prompt(("p"):rep(30000)).subtype)
+		assert.same({}, agent.messages)
+		assert.equal("success", agent:prompt("short").subtype)
+	end)
+
+	it("never enters the history as results, however they share it", function()
+		for _, size in ipairs { 9000, 11000, 30000 } do
+			local own <close> = server.start { server.message { server.tool_use("t", {}), server.tool_use("t", {}) }, "fine", "again" }
+			local agent = agent_on(own, { lattice.tool("t", "A tool", {}, function() return ("r"):rep(size) end) })
+			assert.equal("success", agent:prompt("go").subtype)
+			assert.equal(size > 9000 or nil, agent.messages[3].content[2].is_error)
+		end
 	end)
 end)

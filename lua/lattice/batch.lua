@@ -79,8 +79,8 @@ local function read_calls(raw_calls, query)
 	return calls
 end
 
-local function ask_rule(rule, input, about)
-	local ok, answer = pcall(rule, input, about)
+local function ask_rule(rule, input)
+	local ok, answer = pcall(rule, input)
 	return ok and answer
 end
 
@@ -98,6 +98,13 @@ local function is_name_list(value)
 	return true
 end
 
+local function declared_names(rule, input, about)
+	local declared = rule(input, about)
+	if type(declared) == "table" and is_name_list(declared.read) and is_name_list(declared.write) then
+		return { read = declared.read or {}, write = declared.write or {} }
+	end
+end
+
 -- What a call reads and writes, as the plan takes it: lists of names, or "*" for everything.
 local function access(call, mode, about)
 	if mode == "all" then
@@ -107,9 +114,9 @@ local function access(call, mode, about)
 	end
 	local definition = call.definition
 	if mode == "resources" and definition.resources then
-		local declared = ask_rule(definition.resources, call.input, about)
-		if type(declared) == "table" and is_name_list(declared.read) and is_name_list(declared.write) then
-			return declared.read or {}, declared.write or {}
+		local ok, declared = pcall(declared_names, definition.resources, call.input, about)
+		if ok and declared then
+			return declared.read, declared.write
 		end
 	end
 	local rule = definition.is_concurrency_safe
@@ -273,6 +280,18 @@ local function fill_missing(calls, query)
 	end
 end
 
+-- A copy for the hook: what counts is what it returns, not what it does to this.
+local function shown(outcome)
+	local twin = {}
+	for key, value in pairs(outcome) do
+		twin[key] = value
+	end
+	if type(outcome.content) == "table" then
+		twin.content = core.json_decode(core.json_encode(outcome.content))
+	end
+	return twin
+end
+
 -- Shows one outcome to the hook; returns {value=} when it raised.
 local function apply_hook(hook, call, query)
 	local outcome = call.outcome
@@ -280,7 +299,7 @@ local function apply_hook(hook, call, query)
 		tool_name = call.name,
 		tool_call_id = call.id,
 		input = call.input,
-		result = outcome,
+		result = shown(outcome),
 		error = outcome.error,
 	})
 	trace_call(call, query, "hook", {

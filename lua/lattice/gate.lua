@@ -40,6 +40,14 @@ local function nonsense(answer)
 	end
 end
 
+local function cleaned_list(list)
+	local cleaned = setmetatable({}, core.array_mt)
+	for index, text in ipairs(list) do
+		cleaned[index] = tool_result.clean(text)
+	end
+	return cleaned
+end
+
 local function refusal_json(answer)
 	local parts = { '{"allowed":false' }
 	local function add(key, value)
@@ -50,7 +58,7 @@ local function refusal_json(answer)
 	local ids = answer.conflicting_tool_call_ids
 	add("code", tool_result.clean(answer.code or "invalid_tool_batch"))
 	add("message", tool_result.clean(answer.message or "This combination of tool calls is not allowed."))
-	add("conflicting_tool_call_ids", ids and setmetatable({ table.unpack(ids) }, core.array_mt))
+	add("conflicting_tool_call_ids", ids and cleaned_list(ids))
 	add("suggested_next_step", answer.suggested_next_step and tool_result.clean(answer.suggested_next_step))
 	parts[#parts + 1] = "}"
 	return table.concat(parts)
@@ -72,10 +80,11 @@ function gate.policy(calls, query)
 	local ok, answer = pcall(policy.validate, seen)
 	local problem
 	if ok then
-		problem = nonsense(answer)
+		ok, problem = pcall(nonsense, answer)
 	else
-		problem = errors.text(answer)
+		problem = answer
 	end
+	problem = (problem ~= nil or not ok) and errors.text(problem) or nil
 	if problem then
 		answer = { allowed = false, code = "tool_batch_policy_error", message = "The tool batch policy failed: " .. problem }
 	end
@@ -88,6 +97,12 @@ local function denied(call, message)
 	return tool_result.failure(text)
 end
 
+local function read_answer(answer)
+	if type(answer) == "table" then
+		return { behavior = answer.behavior, message = answer.message, updated_input = answer.updated_input }
+	end
+end
+
 -- Asks for one call; returns the outcome of a denial, or nil.
 local function ask(call, query)
 	local ok, answer = pcall(query.permission, {
@@ -98,6 +113,9 @@ local function ask(call, query)
 		context = query.context,
 		signal = query.signal,
 	})
+	if ok then
+		ok, answer = pcall(read_answer, answer)
+	end
 	if not ok then
 		return denied(call, "the permission check failed: " .. errors.text(answer))
 	elseif type(answer) ~= "table" or (answer.behavior ~= "allow" and answer.behavior ~= "deny") then

@@ -67,6 +67,21 @@ local function add_usage(total, usage)
 	end
 end
 
+local function read_shape(answer, settings)
+	local shaped = {}
+	if answer.messages then
+		local list = setmetatable({ table.unpack(answer.messages) }, core.array_mt)
+		shaped.message_list = list
+		shaped.messages = core.json_encode(list):sub(2, -2)
+	end
+	if answer.system then
+		shaped.system = answer.system
+		local changed = setmetatable({ system = answer.system }, { __index = settings })
+		shaped.prefix = request.prefix(changed)
+	end
+	return shaped
+end
+
 -- What on_model_request changes in one request; the stored history stays as it is.
 local function shape_request(self)
 	local hook = self.hooks and self.hooks.on_model_request
@@ -81,16 +96,9 @@ local function shape_request(self)
 	elseif type(answer) ~= "table" then
 		error("on_model_request: expected a table with messages or system, or nil, got " .. type(answer), 0)
 	end
-	local shaped = {}
-	if answer.messages then
-		local list = setmetatable({ table.unpack(answer.messages) }, core.array_mt)
-		shaped.message_list = list
-		shaped.messages = core.json_encode(list):sub(2, -2)
-	end
-	if answer.system then
-		shaped.system = answer.system
-		local changed = setmetatable({ system = answer.system }, { __index = settings })
-		shaped.prefix = request.prefix(changed)
+	local ok, shaped = pcall(read_shape, answer, settings)
+	if not ok then
+		error("on_model_request: what it returned can't be sent: " .. errors.text(shaped), 0)
 	end
 	return shaped
 end
@@ -166,11 +174,25 @@ local function after_batch(self)
 	end
 end
 
+local TOO_LARGE = "The result has %d bytes and was dropped: a request may have %d. Ask for less of it."
+
+-- A result that no request could carry would make each later request fail.
+local function carried_block(self, call, share)
+	local json = tool_result.block_json(call.id, call.outcome)
+	if self.api and #json > share then
+		local limit = self.settings.max_request_bytes
+		call.outcome = tool_result.failure(TOO_LARGE:format(#json, limit))
+		return tool_result.block_json(call.id, call.outcome)
+	end
+	return json
+end
+
 local function run_batch(self, message_calls)
 	local calls, raised = batch.run(message_calls, self)
 	local blocks, list, ending = {}, {}, nil
+	local share = self.settings.max_request_bytes // #calls
 	for index, call in ipairs(calls) do
-		blocks[index] = tool_result.block_json(call.id, call.outcome)
+		blocks[index] = carried_block(self, call, share)
 		if not self.discard then
 			list[index] = tool_result.block(call.id, call.outcome)
 		end
@@ -213,7 +235,8 @@ local REFUSED = { [400] = true, [413] = true, [422] = true }
 
 local function take_back_prompt(self, problem)
 	local before = self.messages_before
-	if self.num_turns == 1 and REFUSED[problem.status] and self.history:count() == before + 1 then
+	local refused = REFUSED[problem.status] or (self.api and #self.prompt_json > self.settings.max_request_bytes)
+	if self.num_turns == 1 and refused and self.history:count() == before + 1 then
 		self.history:truncate(before)
 		record(self, "take_back", "null")
 	end

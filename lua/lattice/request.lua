@@ -186,7 +186,7 @@ local function client_problem(message)
 end
 
 -- A Lua message, as a model_client returns it, goes through the same reader as a reply of the wire.
-local function message_of(value)
+local function read_message(value)
 	if type(value) ~= "table" or type(value.content) ~= "table" and type(value.content) ~= "string" then
 		return nil, client_problem 'model_client.create: expected {role = "assistant", content = {…}}'
 	end
@@ -212,6 +212,14 @@ local function message_of(value)
 		return nil, client_problem("model_client.create returned an invalid message: " .. text)
 	end
 	return message
+end
+
+local function message_of(value)
+	local ok, message, problem = pcall(read_message, value)
+	if not ok then
+		return nil, client_problem("reading what model_client.create returned raised: " .. errors.text(message))
+	end
+	return message, problem
 end
 
 local function client_request(query, shaped, own_signal, on_event)
