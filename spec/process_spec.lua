@@ -163,6 +163,7 @@ describe("a process", function()
 	end)
 
 	it("is ready at once when it is cancelled, and its group is killed", function()
+		local others = children() -- of other specs, when they run in one process
 		local op = start { command = "sleep 63 | sleep 64" }
 		local group = op:pid()
 		op:cancel()
@@ -171,7 +172,7 @@ describe("a process", function()
 		assert.is_nil(nothing)
 		assert.are.equal("abort", err.kind)
 		turn_until(function() return not group_is_alive(group) end)
-		assert.are.equal(0, children())
+		assert.is_true(children() <= others)
 	end)
 
 	it("starts where and with what it is told", function()
@@ -223,6 +224,7 @@ describe("a process", function()
 	end)
 
 	it("leaves no descriptor and no zombie behind, whatever its end", function()
+		local others = children()
 		local function all_ends()
 			run "exit 1"
 			run "sleep 66 & exit"
@@ -234,7 +236,7 @@ describe("a process", function()
 			start { command = "sleep 70" }
 			collectgarbage()
 			collectgarbage()
-			turn_until(function() return children() == 0 end)
+			turn_until(function() return children() <= others end)
 			run "pkill -x -f 'sleep 66'"
 		end
 		all_ends()
