@@ -59,8 +59,10 @@ static void try_text(const char *path, verdict wanted)
 	try_path(path, strlen(path), wanted, path);
 }
 
+/* What is tried here must do no harm where the code under test is broken: it is all below a folder of this test's. */
 static void test_dots_and_absolute(void)
 {
+	char path[512];
 	try_text("../out/secret", DENIED);
 	try_text("..", DENIED);
 	try_text("dir/../../out/secret", DENIED);
@@ -69,14 +71,15 @@ static void test_dots_and_absolute(void)
 	try_text("../ws-not/file", DENIED);
 	try_text(at("out/secret"), DENIED);
 	try_text(at("out/dir/new/deep/file"), DENIED);
-	try_text("/etc/passwd", DENIED);
 	try_text("/", DENIED);
-	try_text("//etc//passwd", DENIED);
+	snprintf(path, sizeof path, "/%s", at("out//secret"));
+	try_text(path, DENIED);
 	try_text(at("ws2"), DENIED); /* begins like the root */
 }
 
 static void test_links(void)
 {
+	char path[512];
 	make_link("../out", "ws/up");
 	make_link(at("out"), "ws/abs");
 	make_link("../out/secret", "ws/last");
@@ -97,7 +100,8 @@ static void test_links(void)
 	try_text("dangling", DENIED);
 	try_text("loop", REFUSED);
 	try_text("loop/file", REFUSED);
-	try_text("procroot/etc/passwd", DENIED);
+	snprintf(path, sizeof path, "procroot%s", at("out/secret"));
+	try_text(path, DENIED);
 	try_text("proccwd/x", DENIED);
 	CHECK(count_entries("out") == 2);
 }
