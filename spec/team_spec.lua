@@ -175,6 +175,16 @@ describe("a handoff", function()
 		assert.matches("failed\nthe hook is broken", texts[1])
 	end)
 
+	it("is reported as failed, each, where the member's session raises, and the next one gets its turn", function()
+		local closed = echo("ann"):spawn()
+		closed:close()
+		local options, requests = lead_of { handoff("ann", "1"), handoff("ann", "2") }
+		lattice.create_team { lead = options, members = { member("ann", closed) } }:prompt "go"
+		local _, texts = second_input(requests)
+		assert.matches("failed\n.*this agent is closed", texts[1])
+		assert.matches("failed\n.*this agent is closed", texts[2])
+	end)
+
 	it("is cancelled by an abort where it has not started, and told to stop where it has", function()
 		local controller = lattice.abort_controller()
 		local stuck = template(function()

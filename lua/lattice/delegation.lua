@@ -188,16 +188,7 @@ local function in_session(session, name, prompt, query_options, chain)
 	return result
 end
 
---- Lets an agent answer a prompt, for the code that runs now. A session answers one at a time, in the order in which
---- they came; a template answers each in a fresh session, which is closed afterwards. Raises `error_abort` when the
---- running scope is aborted, and what a hook of the agent raised.
----@param name string
----@param target any see delegation.target_kind
----@param prompt string|table[]
----@param run_options? table max_depth, query (QueryOptions), prepare = function(session) for a fresh session
----@return table? result
----@return string? problem why it did not start
-function delegation.run(name, target, prompt, run_options)
+local function run(name, target, prompt, run_options)
 	local given = run_options or {}
 	local scope = task.scope()
 	local chain = scope and scope.chain
@@ -220,6 +211,24 @@ function delegation.run(name, target, prompt, run_options)
 	wait_turn(turn, scope)
 	local result = in_session(session, name, prompt, given.query, chain)
 	return result
+end
+
+--- Lets an agent answer a prompt, for the code that runs now. A session answers one at a time, in the order in which
+--- they came; a template answers each in a fresh session, which is closed afterwards. Raises `error_abort` when the
+--- running scope is aborted, and what a hook of the agent raised.
+---@param name string
+---@param target any see delegation.target_kind
+---@param prompt string|table[]
+---@param run_options? table max_depth, query (QueryOptions), prepare = function(session) for a fresh session
+---@return table? result
+---@return string? problem why it did not start
+function delegation.run(name, target, prompt, run_options)
+	-- A coroutine that dies of an error leaves its to-be-closed variables open; a protected call closes them.
+	local ok, result, problem = pcall(run, name, target, prompt, run_options)
+	if not ok then
+		error(result, 0)
+	end
+	return result, problem
 end
 
 -- ---- what came out, as text ----
