@@ -88,11 +88,16 @@ function controller_class:abort(reason)
 	end
 	local entry = own.first.after
 	own.first.after, own.last = nil, own.first
+	local failure
 	while entry do
 		local following = entry.after
 		entry.before = nil
-		entry.listener(own.reason)
+		local ok, problem = pcall(entry.listener, own.reason)
+		failure = failure or not ok and { value = problem }
 		entry = following
+	end
+	if failure then
+		error(failure.value, 0) -- only now: whoever listens behind must hear of it
 	end
 end
 
