@@ -1,6 +1,18 @@
 local lattice = require "lattice"
 
 describe("lattice.gather", function()
+	it("closes the to-be-closed variables of a function that raises", function()
+		local closed = 0
+		lattice.gather { function()
+			local _ <close> = setmetatable({}, { __close = function()
+				closed = closed + 1
+			end })
+			lattice.sleep(1)
+			error "boom"
+		end }
+		assert.equal(1, closed)
+	end)
+
 	it("runs functions at once and keeps the order of results", function()
 		local running, most = 0, 0
 		local functions = {}

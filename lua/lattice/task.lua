@@ -102,7 +102,9 @@ end
 local function step(co)
 	local ok, tag, value = task.resume(co)
 	if not ok then
-		return finish(co, false, tag, debug.traceback(co, ""))
+		local trace = debug.traceback(co, "")
+		coroutine.close(co) -- an error alone leaves to-be-closed variables open
+		return finish(co, false, tag, trace)
 	elseif coroutine.status(co) == "dead" then
 		return finish(co, true, tag)
 	elseif tag ~= WAIT then
