@@ -33,7 +33,7 @@ LIB := $(BUILD)/liblattice.a
 
 C_TESTS := $(patsubst spec/c/%.c,$(BUILD)/spec/c/%,$(sort $(wildcard spec/c/*_test.c)))
 FUZZERS := $(patsubst spec/fuzz/%.c,$(BUILD)/spec/fuzz/%,$(sort $(wildcard spec/fuzz/fuzz_*.c)))
-BENCH := $(addprefix $(BUILD)/bench/,floor measure serve validate handoff search_tree)
+BENCH := $(addprefix $(BUILD)/bench/,floor measure serve validate handoff search_tree mailbox_floor)
 
 # Commands show as a word and a file; V=1 shows them whole.
 Q := $(if $(V),,@)
@@ -159,11 +159,12 @@ $(BUILD)/bench/serve: scripts/bench/reply_server.c scripts/bench/reply_server.h
 $(BUILD)/bench/validate $(BUILD)/bench/search_tree: $(LIB)
 $(BUILD)/bench/transport_threads: scripts/bench/reply_server.c scripts/bench/reply_server.h $(LIB)
 $(BUILD)/bench/json_arrangements $(BUILD)/bench/schema_bench: $(LIB)
+$(BUILD)/bench/mailbox_floor: TEST_LIBS = $(call pkg,--libs sqlite3 libpq)
 $(BUILD)/bench/%: scripts/bench/%.c Makefile | $(BUILD)/.tools
 	@mkdir -p $(@D)
 	$(call say,CC,$<)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(call pkg,--cflags libcjson) -o $@ $(filter %.c %.a,$^) $(LDFLAGS) \
-		$(call pkg,--libs libcjson) $(CORE_LIBS)
+		$(call pkg,--libs libcjson) $(TEST_LIBS) $(CORE_LIBS)
 
 .PHONY: lint
 lint: ## install what is missing, check style, warnings, hardening, exports and docs

@@ -88,6 +88,8 @@ need_group() {
 		;;
 	bench)
 		need_group demo
+		need_lua_module socket lua-socket
+		need_file "PostgreSQL server" "/usr/lib/postgresql/*/bin/initdb" postgresql
 		need_library libcjson libcjson-dev
 		need_group valgrind
 		need_command rg ripgrep

@@ -213,6 +213,15 @@ require "scripts.bench.concurrency" {
 	rounds = ROUNDS,
 }
 
+require "scripts.bench.mailboxes" {
+	row = row,
+	median = median,
+	read_command = read_command,
+	lua = LUA,
+	bin = BIN,
+	rounds = ROUNDS,
+}
+
 print_table()
 
 local out <close> = assert(io.open(BUILD .. "/bench.json", "w"))
