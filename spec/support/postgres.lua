@@ -111,13 +111,18 @@ function postgres.drop_schema(schema)
 	postgres.psql(("SET client_min_messages = error; DROP SCHEMA %s CASCADE"):format(schema))
 end
 
---- Stops the server as a crash would, and starts it again.
+--- Stops the server as a crash would.
+function postgres.stop()
+	assert(run(("%s/pg_ctl -D %s/data -m immediate stop >/dev/null"):format(server.bin, server.folder)))
+end
+
+function postgres.start_again()
+	assert(run(start_command()))
+end
+
 function postgres.restart()
-	local ok, text = run(("%s/pg_ctl -D %s/data -m immediate stop >/dev/null"):format(server.bin, server.folder))
-	if ok then
-		ok, text = run(start_command())
-	end
-	assert(ok, text)
+	postgres.stop()
+	postgres.start_again()
 end
 
 --- Ends every connection but psql's own.
