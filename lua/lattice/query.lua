@@ -412,6 +412,7 @@ function query_class:next()
 		local ok, tag, value = task.resume(self.co, self)
 		if not ok then
 			self.finished = true
+			coroutine.close(self.co) -- what it left to be closed: the exchange, a wait
 			self:release()
 			error(tag, 0)
 		elseif coroutine.status(self.co) == "dead" then
