@@ -47,8 +47,9 @@ local function start_command()
 end
 
 local function start()
-	local _, programs = output_of "ls -d /usr/lib/postgresql/*/bin | sort -V | tail -n 1"
-	if not programs:match "^/usr/lib/postgresql/" then
+	local _, found = output_of "ls -d /usr/lib/postgresql/*/bin"
+	local programs = found:match "(/usr/lib/postgresql/%d+/bin)$"
+	if not programs then
 		return nil, "there is no PostgreSQL server (Debian package postgresql)"
 	end
 	local _, folder = output_of(as_owner "mktemp -d /tmp/lattice_pg.XXXXXX")
@@ -87,8 +88,8 @@ end
 ---@param sql string
 ---@return string
 function postgres.psql(sql)
-	local ok, text = output_of(("%s/psql -X -q -t -A -v ON_ERROR_STOP=1 -h %s -p %d -U lattice -d postgres -c %s"):format(
-		server.bin, server.folder, server.port, quoted(sql)))
+	local command = "env -u LD_PRELOAD %s/psql -X -q -t -A -v ON_ERROR_STOP=1 -h %s -p %d -U lattice -d postgres -c %s"
+	local ok, text = output_of(command:format(server.bin, server.folder, server.port, quoted(sql)))
 	return assert(ok and text, text)
 end
 
