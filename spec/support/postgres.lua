@@ -48,7 +48,7 @@ end
 
 local function start()
 	local _, found = output_of "ls -d /usr/lib/postgresql/*/bin"
-	local programs = found:match "(/usr/lib/postgresql/%d+/bin)$"
+	local programs = found:match ".*(/usr/lib/postgresql/%d+/bin)"
 	if not programs then
 		return nil, "there is no PostgreSQL server (Debian package postgresql)"
 	end
