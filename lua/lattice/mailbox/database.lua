@@ -31,9 +31,6 @@ local function translated(list, dialect)
 end
 
 local function as_failure(why)
-	if why.kind == "closed" then
-		return failure("closed", "the mailbox is closed")
-	end
 	return failure("database", "%s", why.message)
 end
 
@@ -75,10 +72,12 @@ local function run(self, writes, ...)
 		end
 	end
 	local results, why = self.db:run(statements, writes)
-	if not results then
-		return nil, as_failure(why)
+	if results then
+		return results
+	elseif self.closed then -- whatever the database made of that
+		return nil, failure("closed", "the mailbox is closed")
 	end
-	return results
+	return nil, as_failure(why)
 end
 
 local function to_row(columns, fields)
@@ -149,6 +148,7 @@ function class:wait_change(version, ms, signal, round, is_told)
 end
 
 function class:close()
+	self.closed = true
 	self.changed:fire()
 	self.db:close()
 end
