@@ -234,6 +234,16 @@ describe("what is larger than a request may be", function()
 		assert.equal("success", agent:prompt("short").subtype)
 	end)
 
+	it("leaves one large result beside small ones alone", function()
+		local own <close> = server.start { server.message { server.tool_use("t", {}), server.tool_use("u", {}) }, "fine" }
+		local agent = agent_on(own, {
+			lattice.tool("t", "A tool", {}, function() return ("r"):rep(15000) end),
+			lattice.tool("u", "A tool", {}, function() return "small" end),
+		})
+		assert.equal("success", agent:prompt("go").subtype)
+		assert.equal(15000, #agent.messages[3].content[1].content)
+	end)
+
 	it("never enters the history as results, however they share it", function()
 		for _, size in ipairs { 9000, 11000, 30000 } do
 			local own <close> = server.start { server.message { server.tool_use("t", {}), server.tool_use("t", {}) }, "fine", "again" }

@@ -176,23 +176,31 @@ end
 
 local TOO_LARGE = "The result has %d bytes and was dropped: a request may have %d. Ask for less of it."
 
--- A result that no request could carry would make each later request fail.
-local function carried_block(self, call, share)
-	local json = tool_result.block_json(call.id, call.outcome)
-	if self.api and #json > share then
-		local limit = self.settings.max_request_bytes
-		call.outcome = tool_result.failure(TOO_LARGE:format(#json, limit))
-		return tool_result.block_json(call.id, call.outcome)
+-- Results that no request could carry together would make each later request fail: those that take more than their
+-- share go. Without a wire of its own the engine knows no bound.
+local function carried_blocks(self, calls)
+	local blocks, total = {}, 0
+	for index, call in ipairs(calls) do
+		blocks[index] = tool_result.block_json(call.id, call.outcome)
+		total = total + #blocks[index]
 	end
-	return json
+	local limit = self.settings.max_request_bytes
+	if not self.api or total <= limit then
+		return blocks
+	end
+	for index, call in ipairs(calls) do
+		if #blocks[index] > limit // #calls then
+			call.outcome = tool_result.failure(TOO_LARGE:format(#blocks[index], limit))
+			blocks[index] = tool_result.block_json(call.id, call.outcome)
+		end
+	end
+	return blocks
 end
 
 local function run_batch(self, message_calls)
 	local calls, raised = batch.run(message_calls, self)
-	local blocks, list, ending = {}, {}, nil
-	local share = self.settings.max_request_bytes // #calls
+	local blocks, list, ending = carried_blocks(self, calls), {}, nil
 	for index, call in ipairs(calls) do
-		blocks[index] = carried_block(self, call, share)
 		if not self.discard then
 			list[index] = tool_result.block(call.id, call.outcome)
 		end
