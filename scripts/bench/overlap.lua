@@ -7,7 +7,7 @@ local lattice = require "lattice"
 
 local WAY = arg[1]
 local MS, COUNT, ROUNDS = 20, 8, tonumber(os.getenv "OVERLAP_ROUNDS") or 15
-local SPIN = 3000000
+local SPIN = 12000000
 
 local server = WAY == "http"
 	and require("spec.support.server").start {
